@@ -1,0 +1,212 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Talking to the Kubernetes API: one client for every module of this collection.
+
+Private to the collection. Authentication is kubernetes.core's, so a kubeconfig, a context, a token, a proxy or
+impersonation mean here what they mean there. Objects are plain dicts as the API's JSON gives them: turning a thousand
+nodes into model objects and back takes longer than fetching them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from urllib.parse import quote
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import (
+    ApiError,
+    explain_configuration,
+    explain_refusal,
+    explain_silence,
+)
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+
+try:
+    import kubernetes.client
+    import urllib3
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+    from kubernetes.dynamic.exceptions import DynamicApiError
+
+    RetryBase = urllib3.Retry
+except ImportError:
+    # AnsibleK8SModule says what is missing, in Ansible's usual words.
+    RetryBase = object
+
+FIELD_MANAGER = "gpuwl"
+PAGE = 500
+# Seconds to connect, seconds until an answer begins.
+TIMEOUT = (5, 30)
+# Answers that mean "not now"; a 409 is not among them, because only who asked knows what to do about it.
+NOT_NOW = (429, 500, 502, 503, 504)
+# A server may ask for any pause. Longer than this, failing with its message serves the user better.
+LONGEST_PAUSE = 10
+# How often a write is worked out anew after somebody else changed the object first.
+CONFLICTS = 5
+
+
+class Retries(RetryBase):
+    """The pauses of urllib3, none longer than LONGEST_PAUSE seconds; six tries span a restart of an API server."""
+
+    def get_retry_after(self, response):
+        asked = super().get_retry_after(response)
+        return asked if asked is None else min(asked, LONGEST_PAUSE)
+
+
+def auth_argument_spec():
+    """A copy of kubernetes.core's options for authentication (documented by its fragment k8s_auth_options)."""
+    return copy.deepcopy(AUTH_ARG_SPEC)
+
+
+def connect(module=None, **auth):
+    """Return an Api for a module's options, or for the same options by keyword (action plugins).
+
+    Raises ApiError in one line for a configuration that can't be used, refused credentials, or a server that is away.
+    """
+    try:
+        k8s = _first_contact(module, auth)
+    except DynamicApiError as error:
+        raise explain_refusal(error, "get", "the API's version") from error
+    except urllib3.exceptions.HTTPError as error:
+        raise explain_silence(error, _asked_host(module, auth)) from error
+    except Exception as error:  # kubernetes.config, yaml, OSError, CoreException: whatever the configuration provokes
+        raise explain_configuration(error) from error
+    return Api(k8s)
+
+
+def _first_contact(module, auth):
+    """kubernetes.core asks for the version as soon as it has a client; its client repeats nothing, so do it here."""
+    for pause in (0.5, 1, 2, None):
+        try:
+            return get_api_client(module=module, **auth)
+        except DynamicApiError as error:
+            if pause is None or error.status not in NOT_NOW:
+                raise
+            time.sleep(pause)
+
+
+def _asked_host(module, auth):
+    return (module.params if module else auth).get("host") or "the server that the kubeconfig names"
+
+
+class Api:
+    """A connection that is kept, with retries. Every failure is an ApiError in one line."""
+
+    def __init__(self, k8s):
+        configuration = k8s.configuration
+        configuration.retries = Retries(
+            total=6, read=2, status_forcelist=NOT_NOW, allowed_methods=None, backoff_factor=0.3, backoff_max=4, raise_on_status=False
+        )
+        # The retries of a client are fixed when it is made, so make one anew; its headers carry the impersonation.
+        client = kubernetes.client.ApiClient(configuration)
+        client.default_headers.update(k8s.client.client.default_headers)
+        self._dynamic = k8s.client
+        self._dynamic.client = client
+        self.host = configuration.host
+
+    def request(self, method, path, access, **params):
+        """Send one request and return the answer's JSON.
+
+        access: (verb, resource, namespace or None) as RBAC names it, for the message when it is refused.
+        """
+        response = self.open(method, path, access, **params)
+        try:
+            return json.loads(response.data)
+        except urllib3.exceptions.HTTPError as error:
+            raise explain_silence(error, self.host) from error
+        except ValueError as error:
+            raise ApiError(f"{self.host} answered {method.upper()} {path} with something that is not JSON: is it a Kubernetes API server?") from error
+
+    def open(self, method, path, access, timeout=TIMEOUT, **params):
+        """Send one request and return the response itself, its content unread."""
+        try:
+            return self._dynamic.request(method, path, serialize=False, _request_timeout=timeout, **params)
+        except DynamicApiError as error:
+            raise explain_refusal(error, *access) from error
+        except urllib3.exceptions.HTTPError as error:
+            raise explain_silence(error, self.host) from error
+
+    def list(self, resource, namespace=None, metadata_only=False, **params):
+        """LIST all objects, page by page. Returns (items, resourceVersion to watch from)."""
+        if metadata_only:
+            params["header_params"] = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
+        for attempt in (1, 2):
+            try:
+                return self._pages(resource, namespace, params)
+            except ApiError as error:
+                # 410: the list grew too old between two pages. Once more from the start.
+                if error.status != 410 or attempt == 2:
+                    raise
+
+    def _pages(self, resource, namespace, params):
+        items, more = [], None
+        while True:
+            page = self.request(
+                "get", collection_path(resource, namespace), ("list", resource, namespace), limit=PAGE, _continue=more, **copy.deepcopy(params)
+            )
+            items.extend(page.get("items") or [])
+            more = page["metadata"].get("continue")
+            if not more:
+                return items, page["metadata"]["resourceVersion"]
+
+    def get(self, resource, name, namespace=None):
+        """GET one object."""
+        return self.request("get", f"{collection_path(resource, namespace)}/{quote(name, safe='')}", ("get", resource, namespace))
+
+    def patch(self, resource, name, body, subresource=None):
+        """PATCH one cluster-wide object with a JSON merge patch, as field manager gpuwl; returns the object as it is then."""
+        tail = f"/{subresource}" if subresource else ""
+        return self.request(
+            "patch",
+            f"{collection_path(resource)}/{quote(name, safe='')}{tail}",
+            ("patch", f"{resource}{tail}", None),
+            body=body,
+            content_type="application/merge-patch+json",
+            field_manager=FIELD_MANAGER,
+        )
+
+    def watch(self, resource, resource_version, seconds, namespace=None, **params):
+        """Yield (type, object) until `seconds` have passed or the server closes the stream, whichever is first.
+
+        Raises ApiError with status 410 when resource_version is too old: LIST again, then watch from there.
+        """
+        whole = max(1, int(seconds + 0.999))
+        response = self.open(
+            "get",
+            collection_path(resource, namespace),
+            ("watch", resource, namespace),
+            timeout=(TIMEOUT[0], seconds),
+            watch="true",
+            resource_version=resource_version,
+            timeout_seconds=whole,
+            allow_watch_bookmarks="true",
+            **params,
+        )
+        try:
+            yield from _events(response)
+        except urllib3.exceptions.HTTPError:
+            # A read time-out or a server that went away: for a watch both only mean that it is over.
+            return
+        finally:
+            response.close()
+
+
+def _events(response):
+    rest = b""
+    for chunk in response.stream(amt=None, decode_content=True):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if not line.strip():
+                continue
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                status = event["object"]
+                raise ApiError(f"the API server ended the watch: {status.get('message')}", status=status.get("code"))
+            yield event["type"], event["object"]
+
+
+def collection_path(resource, namespace=None):
+    """The path of a resource of the core group: nodes; pods, of all namespaces or of one."""
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/{resource}" if namespace else f"/api/v1/{resource}"
