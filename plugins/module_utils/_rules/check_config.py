@@ -1,0 +1,79 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line of the offline checker, and the check of one file behind it.
+
+Private to the collection gpuwl.sandbox. Source: the lab's step 8.
+"""
+
+import os
+import sys
+from typing import Any, Dict, List
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES, is_labelled
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.dump import read_dump
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import in_order, lab_text, one_line
+
+USAGE = """\
+usage: check-config.sh FILE
+Judges whether the label nvidia.com/gpu.workload.config of each node agrees with the
+nvidia.com/ resource it advertises. FILE is what `kubectl get nodes -o json` printed;
+no cluster is contacted.
+Prints OK=<nodes checked> and exits with 0, or a line MISMATCH=<node> <reason> for each
+bad node and exits with 1. Exits with 2 if FILE cannot be read as a dump of nodes."""
+
+
+def check_file(path: str, profile: str) -> Dict[str, Any]:
+    """Judge the nodes in one dump.
+
+    path: the file; profile: a key of consistency.PROFILES.
+    Returns path; exit_code 0 (all well), 1 (mismatches) or 2 (unreadable); checked,
+    the number of nodes judged; text, for standard output; error, for standard error
+    ("" if none), one line; findings, ascending by node name.
+    """
+    judge = PROFILES[profile]
+    context = {"source": path}
+    try:
+        judged = read_dump(path, "Node", lambda node: judge(node, context) if is_labelled(node) else None)
+    except Unreadable as error:
+        return {"path": path, "exit_code": 2, "checked": 0, "text": "", "error": one_line(str(error)), "findings": []}
+    labelled = [findings for findings in judged if findings is not None]
+    findings = in_order([found for several in labelled for found in several])
+    return {"path": path, "exit_code": 1 if findings else 0, "checked": len(labelled),
+            "text": lab_text(findings, len(labelled)), "error": "", "findings": findings}
+
+
+def main(arguments: List[str]) -> int:
+    """Run the checker with its command line arguments; return the exit code."""
+    if arguments in (["-h"], ["--help"]):
+        result = {"exit_code": 0, "text": USAGE, "error": ""}
+    elif len(arguments) != 1:
+        result = {"exit_code": 2, "text": "", "error": "expected one FILE, got %d arguments; see --help" % len(arguments)}
+    else:
+        result = check_file(arguments[0], "lab")
+    try:
+        if result["text"]:
+            _write(1, result["text"])
+    except OSError as error:
+        result = {"exit_code": 2, "error": "cannot write the result: %s" % error.strerror}
+    if result["error"]:
+        try:
+            _write(2, "check-config.sh: " + result["error"])
+        except OSError:
+            pass  # nobody is left to be told
+    return result["exit_code"]
+
+
+def _write(descriptor: int, text: str) -> None:
+    """Write a text and a newline, in UTF-8 whatever the locale says.
+
+    Not through sys.stdout, which may be None, and which Python flushes once more
+    at exit, with a traceback if that fails.
+    """
+    with os.fdopen(os.dup(descriptor), "wb") as stream:
+        stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

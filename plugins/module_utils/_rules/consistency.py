@@ -1,0 +1,144 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When do a node's label and the resource names it advertises not fit together?
+
+Private to the collection gpuwl.sandbox. Source of the profile `lab`: the lab's
+step 8, "a checker that judges whether label and advertised resources agree".
+
+Nodes are expected in the form that objects.check_shape has accepted.
+"""
+
+import re
+from typing import Any, Dict, List, Tuple
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import finding
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
+
+WORKLOAD_LABEL = "nvidia.com/gpu.workload.config"
+RESOURCE_PREFIX = "nvidia.com/"
+CONTAINER_RESOURCE = "nvidia.com/gpu"
+
+# A vGPU profile ends in a hyphen, digits and one capital letter: NVIDIA_A10-12Q.
+# A device model may end alike but for the hyphen: GF100GL_TESLA_M2070Q.
+_VGPU_PROFILE = re.compile(r"-[0-9]+[A-Z]\Z")
+
+_EXPECTED = {
+    "container": "exactly nvidia.com/gpu",
+    "vm-passthrough": "a device model name such as nvidia.com/GA102GL_A10",
+    "vm-vgpu": "a vGPU profile name, which ends in a hyphen, digits and one capital letter,"
+               " such as nvidia.com/NVIDIA_A10-12Q",
+}
+_REMEDIES = {
+    "unknown-workload-label": "Set the label %s to container, vm-passthrough or vm-vgpu." % WORKLOAD_LABEL,
+    "invalid-resource-quantity": "Look at what wrote the node's status: the kubelet only writes whole numbers.",
+    "several-resources": "Leave one kind of GPU workload on the node; a name left over from an earlier use must stand at 0.",
+    "no-resource": "Look at the device plugin that this label chooses: it has not registered any device.",
+    "wrong-resource": "Correct the label, or wait until the operator has exchanged the node's software for the label's.",
+}
+
+
+def is_labelled(node: Dict[str, Any]) -> bool:
+    """Say whether a Node carries the workload label; an empty value is carrying it."""
+    return WORKLOAD_LABEL in ((node.get("metadata") or {}).get("labels") or {})
+
+
+def judge_lab(node: Dict[str, Any], context: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """Judge one Node by the profile `lab`.
+
+    node: a Node as the Kubernetes API gives it.
+    context: what is known beside the node; `source`, the file or context it came from.
+    Returns no finding for a node that is healthy or not labelled, else exactly one,
+    whose rule is the gravest reason and whose message names them all.
+    """
+    if not is_labelled(node):
+        return []
+    label = node["metadata"]["labels"][WORKLOAD_LABEL]
+    listed = _listed(node)
+    advertised, unusable = _advertised(listed)
+    reasons = _reasons(label, advertised, unusable)
+    if not reasons:
+        return []
+    name = node["metadata"]["name"]
+    return [finding(
+        kind="Node",
+        name=name,
+        node=name,
+        source=context.get("source"),
+        rule=reasons[0][0],
+        message="; ".join(text for rule, text in reasons),
+        remedy=_REMEDIES[reasons[0][0]],
+        evidence={"label": label, "resources": listed},
+    )]
+
+
+# A second profile, what the operator really does, stands beside it once there is one.
+PROFILES = {"lab": judge_lab}
+
+
+def _listed(node: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent."""
+    status = node.get("status") or {}
+    listed = dict(status.get("capacity") or {})
+    listed.update(status.get("allocatable") or {})
+    return {name: listed[name] for name in sorted(listed) if name.startswith(RESOURCE_PREFIX)}
+
+
+def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]:
+    """Divide listed resources into those above zero and those whose quantity is none.
+
+    "0" is absent: after a change of use the kubelet leaves the old name behind with "0".
+    """
+    advertised, unusable = {}, {}
+    for name, quantity in listed.items():
+        try:
+            number = parse_quantity(quantity)
+        except ValueError as error:
+            unusable[name] = str(error)
+        else:
+            if number > 0:
+                advertised[name] = number
+    return advertised, unusable
+
+
+def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -> List[Tuple[str, str]]:
+    """Return (rule, text) for each way in which a node fails, the gravest first."""
+    reasons = []
+    found = _found(advertised)
+    known = isinstance(label, str) and label in _EXPECTED
+    if not known:
+        reasons.append(("unknown-workload-label", "label value %s is none of container, vm-passthrough and vm-vgpu, %s"
+                        % (_quoted(label), found)))
+    for name, problem in unusable.items():
+        reasons.append(("invalid-resource-quantity", "resource %s: %s" % (name, problem)))
+    if len(advertised) > 1:
+        reasons.append(("several-resources", "%s, expected one resource name: a node runs one kind of GPU workload" % found))
+    elif known and not advertised and not unusable:
+        reasons.append(("no-resource", "label %s expects %s, %s" % (label, _EXPECTED[label], found)))
+    if known and advertised and not all(_fits(label, name) for name in advertised):
+        reasons.append(("wrong-resource", "label %s expects %s, %s" % (label, _EXPECTED[label], found)))
+    return reasons
+
+
+def _fits(label: str, resource: str) -> bool:
+    """Say whether a resource name has the form that a label value expects."""
+    if resource == CONTAINER_RESOURCE:
+        return label == "container"
+    return label == ("vm-vgpu" if _VGPU_PROFILE.search(resource) else "vm-passthrough")
+
+
+def _found(advertised: Dict[str, int]) -> str:
+    """Put into words what a node advertises."""
+    if not advertised:
+        return "the node advertises no nvidia.com/ resource"
+    shown = ["%s (%d)" % item for item in advertised.items()]
+    if len(shown) > 8:
+        shown[7:] = ["%d more" % (len(shown) - 7)]
+    return "the node advertises " + " and ".join(shown)
+
+
+def _quoted(label: Any) -> str:
+    """Show a label's value, cut to a length for reading."""
+    if not isinstance(label, str):
+        return "of type " + type(label).__name__
+    return '"%s"' % (label if len(label) <= 63 else label[:60] + "...")

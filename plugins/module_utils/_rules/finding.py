@@ -1,0 +1,49 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a rule says about an object: a finding, as plain data.
+
+Private to the collection gpuwl.sandbox. Every audit gives findings of this one
+form, so that one reporter serves them all.
+"""
+
+from typing import Any, Dict, Optional
+
+SEVERITIES = ("error", "warning", "info")
+
+
+def finding(
+    kind: str,
+    name: str,
+    rule: str,
+    message: str,
+    remedy: str,
+    evidence: Dict[str, Any],
+    severity: str = "error",
+    namespace: Optional[str] = None,
+    node: Optional[str] = None,
+    source: Optional[str] = None,
+) -> Dict[str, Any]:
+    """Return one finding.
+
+    kind, namespace, name: the object it is about; namespace None for a cluster-wide one.
+    node: the node it concerns, or None.
+    source: the file or the cluster's context the object came from, or None.
+    rule: the rule's id, lower-case words joined by hyphens.
+    severity: one of SEVERITIES.
+    message: what was found and what was expected; to be understood alone.
+    remedy: what to do about it.
+    evidence: the values the judgement rests on, as they were found.
+    """
+    if severity not in SEVERITIES:
+        raise ValueError("severity %r is none of %s" % (severity, ", ".join(SEVERITIES)))
+    return {
+        "subject": {"kind": kind, "namespace": namespace, "name": name},
+        "node": node,
+        "source": source,
+        "rule": rule,
+        "severity": severity,
+        "message": message,
+        "remedy": remedy,
+        "evidence": evidence,
+    }

@@ -1,0 +1,746 @@
+#!/bin/sh
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Judges a saved `kubectl get nodes -o json`, offline: sh check-config.sh FILE
+# Needs a POSIX shell and Python 3.8 or newer, nothing else.
+#
+# Made by `make script` of the Ansible collection gpuwl.sandbox from
+# plugins/module_utils/_rules: change it there.
+#
+# The shell reads only the lines up to the second row of quotes and hands this file to
+# Python, for which they are one string. -I: a json.py beside a dump is not imported.
+# shellcheck disable=SC2317,SC1091,SC1072,SC1073
+''':'
+command -v python3 >/dev/null 2>&1 && exec python3 -I "$0" "$@"
+echo "check-config.sh: needs Python 3.8 or newer, found no python3" >&2
+exit 2
+'''
+
+import sys
+
+if sys.version_info < (3, 8):
+    sys.stderr.write("check-config.sh: needs Python 3.8 or newer, python3 is %d.%d\n" % sys.version_info[:2])
+    sys.exit(2)
+
+
+# -------------------- finding.py
+"""What a rule says about an object: a finding, as plain data.
+
+Private to the collection gpuwl.sandbox. Every audit gives findings of this one
+form, so that one reporter serves them all.
+"""
+
+from typing import Any, Dict, Optional
+
+SEVERITIES = ("error", "warning", "info")
+
+
+def finding(
+    kind: str,
+    name: str,
+    rule: str,
+    message: str,
+    remedy: str,
+    evidence: Dict[str, Any],
+    severity: str = "error",
+    namespace: Optional[str] = None,
+    node: Optional[str] = None,
+    source: Optional[str] = None,
+) -> Dict[str, Any]:
+    """Return one finding.
+
+    kind, namespace, name: the object it is about; namespace None for a cluster-wide one.
+    node: the node it concerns, or None.
+    source: the file or the cluster's context the object came from, or None.
+    rule: the rule's id, lower-case words joined by hyphens.
+    severity: one of SEVERITIES.
+    message: what was found and what was expected; to be understood alone.
+    remedy: what to do about it.
+    evidence: the values the judgement rests on, as they were found.
+    """
+    if severity not in SEVERITIES:
+        raise ValueError("severity %r is none of %s" % (severity, ", ".join(SEVERITIES)))
+    return {
+        "subject": {"kind": kind, "namespace": namespace, "name": name},
+        "node": node,
+        "source": source,
+        "rule": rule,
+        "severity": severity,
+        "message": message,
+        "remedy": remedy,
+        "evidence": evidence,
+    }
+
+
+# -------------------- quantity.py
+"""Kubernetes quantities of devices, as whole numbers.
+
+Private to the collection gpuwl.sandbox. Source: the grammar in the comment of
+k8s.io/apimachinery pkg/api/resource type Quantity; that extended resources are
+whole and not negative: Kubernetes documentation, "Extended resources".
+"""
+
+import re
+from typing import Any
+
+# Kubernetes caps greater quantities at this value.
+LARGEST = 2 ** 63 - 1
+
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?|\.(?P<only_part>[0-9]+))"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?\Z"
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+def parse_quantity(value: Any) -> int:
+    """Return a number of devices, 0 to 2**63 - 1, from a Kubernetes quantity.
+
+    value: a string such as "4", "2k" or "2000m", or a JSON number.
+    Raises ValueError, with a message that names the value, if it is no
+    quantity, is negative, or is not a whole number.
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError("%s is no quantity: expected a whole number such as \"4\"" % _shown(value))
+    if isinstance(value, int):
+        if value < 0:
+            raise ValueError("%s is negative: expected a whole number from 0" % _shown(value))
+        return min(value, LARGEST)
+    match = _QUANTITY.match(value if isinstance(value, str) else repr(value))
+    if match is None:
+        raise ValueError("%s is no quantity: expected a whole number such as \"4\" or \"2k\"" % _shown(value))
+    part = match.group("part") or match.group("only_part") or ""
+    digits = ((match.group("whole") or "") + part).lstrip("0")
+    if not digits:
+        return 0
+    if match.group("sign") == "-":
+        raise ValueError("%s is negative: expected a whole number from 0" % _shown(value))
+    suffix = match.group("suffix") or ""
+    tens = _exponent(match.group("exponent") or "0") + _DECIMAL.get(suffix, 0) - len(part)
+    result = _whole(digits, tens, _BINARY.get(suffix, 0))
+    if result < 0:
+        raise ValueError("%s is not a whole number of devices" % _shown(value))
+    return result
+
+
+def _whole(digits: str, tens: int, twos: int) -> int:
+    """Return digits * 10**tens * 2**twos, capped, or -1 where that is no whole number.
+
+    Works on lengths before it works on numbers, so that neither 1e999999999
+    nor a million digits cost time or memory.
+    """
+    significant = digits.rstrip("0")
+    tens += len(digits) - len(significant)
+    if tens < -twos:
+        return -1  # not divisible by ten, so the twos cancel at most so many places
+    if len(significant) + tens > 19:
+        return LARGEST
+    if tens >= 0:
+        return min(int(significant) * 10 ** tens << twos, LARGEST)
+    result, rest = divmod(int(significant) << twos, 10 ** -tens)
+    return -1 if rest else min(result, LARGEST)
+
+
+def _exponent(text: str) -> int:
+    """Return an exponent; a longer one than any sensible stands for a very great one."""
+    digits = text.lstrip("+-").lstrip("0")
+    size = int(digits or "0") if len(digits) <= 12 else 10 ** 12
+    return -size if text.startswith("-") else size
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message, as JSON would have it, cut to a length for reading."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        return "a number beyond 64 bits"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if not isinstance(value, (str, int, float)):
+        return "an object" if isinstance(value, dict) else "a " + type(value).__name__
+    if not isinstance(value, str):
+        return str(value)
+    text = '"%s"' % ascii(value[:60])[1:-1]
+    return text if len(value) <= 60 else text[:-1] + '..."'
+
+
+# -------------------- consistency.py
+"""When do a node's label and the resource names it advertises not fit together?
+
+Private to the collection gpuwl.sandbox. Source of the profile `lab`: the lab's
+step 8, "a checker that judges whether label and advertised resources agree".
+
+Nodes are expected in the form that objects.check_shape has accepted.
+"""
+
+import re
+from typing import Any, Dict, List, Tuple
+
+
+WORKLOAD_LABEL = "nvidia.com/gpu.workload.config"
+RESOURCE_PREFIX = "nvidia.com/"
+CONTAINER_RESOURCE = "nvidia.com/gpu"
+
+# A vGPU profile ends in a hyphen, digits and one capital letter: NVIDIA_A10-12Q.
+# A device model may end alike but for the hyphen: GF100GL_TESLA_M2070Q.
+_VGPU_PROFILE = re.compile(r"-[0-9]+[A-Z]\Z")
+
+_EXPECTED = {
+    "container": "exactly nvidia.com/gpu",
+    "vm-passthrough": "a device model name such as nvidia.com/GA102GL_A10",
+    "vm-vgpu": "a vGPU profile name, which ends in a hyphen, digits and one capital letter,"
+               " such as nvidia.com/NVIDIA_A10-12Q",
+}
+_REMEDIES = {
+    "unknown-workload-label": "Set the label %s to container, vm-passthrough or vm-vgpu." % WORKLOAD_LABEL,
+    "invalid-resource-quantity": "Look at what wrote the node's status: the kubelet only writes whole numbers.",
+    "several-resources": "Leave one kind of GPU workload on the node; a name left over from an earlier use must stand at 0.",
+    "no-resource": "Look at the device plugin that this label chooses: it has not registered any device.",
+    "wrong-resource": "Correct the label, or wait until the operator has exchanged the node's software for the label's.",
+}
+
+
+def is_labelled(node: Dict[str, Any]) -> bool:
+    """Say whether a Node carries the workload label; an empty value is carrying it."""
+    return WORKLOAD_LABEL in ((node.get("metadata") or {}).get("labels") or {})
+
+
+def judge_lab(node: Dict[str, Any], context: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """Judge one Node by the profile `lab`.
+
+    node: a Node as the Kubernetes API gives it.
+    context: what is known beside the node; `source`, the file or context it came from.
+    Returns no finding for a node that is healthy or not labelled, else exactly one,
+    whose rule is the gravest reason and whose message names them all.
+    """
+    if not is_labelled(node):
+        return []
+    label = node["metadata"]["labels"][WORKLOAD_LABEL]
+    listed = _listed(node)
+    advertised, unusable = _advertised(listed)
+    reasons = _reasons(label, advertised, unusable)
+    if not reasons:
+        return []
+    name = node["metadata"]["name"]
+    return [finding(
+        kind="Node",
+        name=name,
+        node=name,
+        source=context.get("source"),
+        rule=reasons[0][0],
+        message="; ".join(text for rule, text in reasons),
+        remedy=_REMEDIES[reasons[0][0]],
+        evidence={"label": label, "resources": listed},
+    )]
+
+
+# A second profile, what the operator really does, stands beside it once there is one.
+PROFILES = {"lab": judge_lab}
+
+
+def _listed(node: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent."""
+    status = node.get("status") or {}
+    listed = dict(status.get("capacity") or {})
+    listed.update(status.get("allocatable") or {})
+    return {name: listed[name] for name in sorted(listed) if name.startswith(RESOURCE_PREFIX)}
+
+
+def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]:
+    """Divide listed resources into those above zero and those whose quantity is none.
+
+    "0" is absent: after a change of use the kubelet leaves the old name behind with "0".
+    """
+    advertised, unusable = {}, {}
+    for name, quantity in listed.items():
+        try:
+            number = parse_quantity(quantity)
+        except ValueError as error:
+            unusable[name] = str(error)
+        else:
+            if number > 0:
+                advertised[name] = number
+    return advertised, unusable
+
+
+def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -> List[Tuple[str, str]]:
+    """Return (rule, text) for each way in which a node fails, the gravest first."""
+    reasons = []
+    found = _found(advertised)
+    known = isinstance(label, str) and label in _EXPECTED
+    if not known:
+        reasons.append(("unknown-workload-label", "label value %s is none of container, vm-passthrough and vm-vgpu, %s"
+                        % (_quoted(label), found)))
+    for name, problem in unusable.items():
+        reasons.append(("invalid-resource-quantity", "resource %s: %s" % (name, problem)))
+    if len(advertised) > 1:
+        reasons.append(("several-resources", "%s, expected one resource name: a node runs one kind of GPU workload" % found))
+    elif known and not advertised and not unusable:
+        reasons.append(("no-resource", "label %s expects %s, %s" % (label, _EXPECTED[label], found)))
+    if known and advertised and not all(_fits(label, name) for name in advertised):
+        reasons.append(("wrong-resource", "label %s expects %s, %s" % (label, _EXPECTED[label], found)))
+    return reasons
+
+
+def _fits(label: str, resource: str) -> bool:
+    """Say whether a resource name has the form that a label value expects."""
+    if resource == CONTAINER_RESOURCE:
+        return label == "container"
+    return label == ("vm-vgpu" if _VGPU_PROFILE.search(resource) else "vm-passthrough")
+
+
+def _found(advertised: Dict[str, int]) -> str:
+    """Put into words what a node advertises."""
+    if not advertised:
+        return "the node advertises no nvidia.com/ resource"
+    shown = ["%s (%d)" % item for item in advertised.items()]
+    if len(shown) > 8:
+        shown[7:] = ["%d more" % (len(shown) - 7)]
+    return "the node advertises " + " and ".join(shown)
+
+
+def _quoted(label: Any) -> str:
+    """Show a label's value, cut to a length for reading."""
+    if not isinstance(label, str):
+        return "of type " + type(label).__name__
+    return '"%s"' % (label if len(label) <= 63 else label[:60] + "...")
+
+
+# -------------------- objects.py
+"""Kubernetes objects out of dumps: which of them are wanted and what form they must have.
+
+Private to the collection gpuwl.sandbox. Source: the Kubernetes API conventions
+("Types (Kinds)", "Lists and simple kinds") and what kubectl prints with -o json.
+"""
+
+from typing import Any, Callable, Dict, List
+
+# What the rules rely on. None stands for absent, as it does in Kubernetes.
+_SHAPES = {
+    "Node": (
+        ("metadata.labels", dict), ("spec", dict), ("spec.taints", list),
+        ("status", dict), ("status.capacity", dict), ("status.allocatable", dict),
+    ),
+    "Pod": (
+        ("metadata.labels", dict), ("spec", dict), ("spec.containers", list), ("spec.initContainers", list),
+        ("spec.nodeSelector", dict), ("spec.tolerations", list), ("spec.affinity", dict), ("status", dict),
+    ),
+}
+_JSON_TYPES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean",
+               int: "a number", float: "a number", type(None): "null"}
+
+
+class Unreadable(ValueError):
+    """Input that is no dump of the wanted objects; the message says why, on its own."""
+
+
+class Collector:
+    """Collects what a function makes of the objects of one kind.
+
+    Objects are given one at a time and none is kept, so that a dump may be
+    larger than memory. Complaints about single items wait until finish():
+    until then a second "items" may still replace the first.
+    """
+
+    def __init__(self, kind: str, take: Callable[[Dict[str, Any]], Any]) -> None:
+        self._kind = kind
+        self._take = take
+        self.start_items()
+
+    def start_items(self) -> None:
+        """Begin a list's items; a later "items" replaces an earlier one, as in json.load."""
+        self._taken = []  # type: List[Any]
+        self._count = 0
+        self._problem = ""
+        self._without_kind = ""
+
+    def add(self, item: Any) -> None:
+        """Take the next item of a list, or leave it where it is of another kind."""
+        where = "items[%d]" % self._count
+        self._count += 1
+        if self._problem:
+            return
+        try:
+            if self._is_wanted(item, where):
+                check_shape(item, self._kind, where)
+                self._taken.append(self._take(item))
+        except Unreadable as error:
+            self._problem = str(error)
+
+    def finish(self, top: Dict[str, Any], has_items: bool) -> List[Any]:
+        """Return what was taken, in the order of the dump.
+
+        top: the outermost object without its items; has_items: whether it had a list of them.
+        Raises Unreadable if these were not the wanted objects.
+        """
+        kind = top.get("kind")
+        if not isinstance(kind, str) or not kind:
+            raise Unreadable("it is no Kubernetes object: it has no kind")
+        if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
+            raise Unreadable("it is of kind %s, expected a List, %sList or %s" % (_brief(kind), self._kind, self._kind))
+        if kind == self._kind:
+            check_shape(top, kind, "the object")
+            return [self._take(top)]
+        if not has_items:
+            raise Unreadable("it is of kind %s and has no array of items" % kind)
+        if kind == "List" and self._without_kind:
+            raise Unreadable("%s of the List has no kind" % self._without_kind)
+        if self._problem:
+            raise Unreadable(self._problem)
+        if self._count and not self._taken:
+            raise Unreadable("none of its %d items is a %s" % (self._count, self._kind))
+        return self._taken
+
+    def _is_wanted(self, item: Any, where: str) -> bool:
+        if not isinstance(item, dict):
+            raise Unreadable("%s must be an object, not %s" % (where, _type(item)))
+        kind = item.get("kind")
+        if kind is None or kind == "":
+            # The API leaves the kind out in the items of a NodeList, never in a List.
+            self._without_kind = self._without_kind or where
+            return True
+        if not isinstance(kind, str):
+            raise Unreadable("%s: kind must be a string, not %s" % (where, _type(kind)))
+        return kind == self._kind and _is_core(item)
+
+
+def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List[Any]:
+    """Collect from objects in memory: a list of them, a List, or one object.
+
+    Returns what `take` makes of each object of that kind; raises Unreadable.
+    """
+    collector = Collector(kind, take)
+    if isinstance(data, list):
+        data = {"kind": kind + "List", "items": data}
+    if not isinstance(data, dict):
+        raise Unreadable("it is %s, expected a list of %ss, a List or one %s" % (_type(data), kind, kind))
+    items = data.get("items")
+    if isinstance(items, list):
+        for item in items:
+            collector.add(item)
+    return collector.finish(data, isinstance(items, list) or ("items" in data and items is None))
+
+
+def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
+    """Raise Unreadable unless the object has a name and the form the rules rely on."""
+    metadata = item.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name.strip():
+        raise Unreadable("%s is a %s without a name (metadata.name)" % (where, kind))
+    for path, expected in _SHAPES[kind]:
+        outer, dot, inner = path.partition(".")
+        value = item.get(outer)
+        if dot:
+            value = (value or {}).get(inner)
+        if value is not None and not isinstance(value, expected):
+            raise Unreadable("%s %s: %s must be %s, not %s"
+                             % (kind, _brief(name), path, _JSON_TYPES[expected], _type(value)))
+
+
+def _is_core(item: Dict[str, Any]) -> bool:
+    # Other API groups have kinds of the same name, such as longhorn.io's Node.
+    return item.get("apiVersion") in (None, "", "v1")
+
+
+def _type(value: Any) -> str:
+    for known, words in _JSON_TYPES.items():
+        if isinstance(value, known) and not (known is int and isinstance(value, bool)):
+            return words
+    return type(value).__name__
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# -------------------- dump.py
+"""Reads a dump of Kubernetes objects, one object at a time.
+
+Private to the collection gpuwl.sandbox. Source of the form: RFC 8259 (JSON) and
+what `kubectl get nodes -o json` prints. A file means what json.load makes of it,
+but NaN and Infinity are refused; its memory is that of the largest item, not that of the file.
+"""
+
+import codecs
+import json
+import re
+from typing import Any, BinaryIO, Callable, Dict, List
+
+
+CHUNK = 1 << 20  # bytes read at once
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_HINT = "expected JSON as `kubectl get %ss -o json` prints it"
+
+
+def read_dump(path: str, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List[Any]:
+    """Return what `take` makes of each object of a kind in a file, in the file's order.
+
+    path: a file in UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
+    kind: "Node" or "Pod"; the file holds one, a List or a NodeList (PodList). Other
+    kinds in a List are left out.
+    take: called with each object as soon as it is read; may raise Unreadable.
+    Raises Unreadable, with a message of one sentence that begins with the path.
+    """
+    try:
+        with open(path, "rb") as stream:
+            return _read(_Text(stream, CHUNK), Collector(kind, take), kind)
+    except Unreadable as error:
+        problem = str(error)
+    except OSError as error:
+        problem = "cannot be read: %s" % (error.strerror or error)
+    except UnicodeDecodeError as error:
+        problem = "it is no text in %s: %s" % (error.encoding.upper(), _HINT % kind.lower())
+    except RecursionError:
+        problem = "its JSON is nested too deeply"
+    except MemoryError:
+        problem = "an item of it is larger than the memory"
+    except ValueError as error:
+        problem = "it is no usable JSON: %s" % error
+    raise Unreadable("%s: %s" % (path, problem))
+
+
+def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:
+    """Read the outermost object, its items singly."""
+    start = text.peek()
+    if not start:
+        raise Unreadable("it is empty: " + _HINT % kind.lower())
+    if start != "{":
+        raise Unreadable('it starts with "%s": %s' % (text.sample(), _HINT % kind.lower()))
+    top = {}  # type: Dict[str, Any]
+    has_items = False
+    text.at += 1
+    more = text.peek() != "}"
+    text.at += 0 if more else 1
+    while more:
+        if text.peek() != '"':
+            raise text.broken("a property name in double quotes")
+        key = text.value()
+        text.expect(":")
+        is_array = text.peek() == "["
+        if key == "items":
+            collector.start_items()
+            has_items = is_array
+        if key == "items" and is_array:
+            _read_items(text, collector)
+        else:
+            top[key] = text.value()
+            has_items = has_items or (key == "items" and top[key] is None)
+        more = text.expect(",}") == ","
+    if text.peek():
+        raise Unreadable('something follows the JSON object, at character %d: "%s"' % (text.place(), text.sample()))
+    return collector.finish(top, has_items)
+
+
+def _read_items(text: "_Text", collector: Collector) -> None:
+    """Read an array, handing over each element as soon as it is complete."""
+    text.expect("[")
+    if text.peek() == "]":
+        text.expect("]")
+        return
+    more = True
+    while more:
+        text.peek()
+        collector.add(text.value())
+        more = text.expect(",]") == ","
+
+
+class _Text:
+    """The text of a file, of which no more is held than the value being read needs."""
+
+    def __init__(self, stream: BinaryIO, chunk: int) -> None:
+        head = stream.read(4)
+        self._stream = stream
+        self._chunk = chunk
+        self._decode = codecs.getincrementaldecoder(json.detect_encoding(head))().decode
+        self._scan = json.JSONDecoder(parse_constant=_refuse).raw_decode
+        self._held = self._decode(head)
+        self._dropped = 0
+        self._ended = False
+        self.at = 0
+
+    def peek(self) -> str:
+        """Skip white space; return the next character without taking it, or "" at the end."""
+        self.at = _SPACE.match(self._held, self.at).end()
+        while self.at == len(self._held) and not self._ended:
+            self._fill(self._chunk)
+            self.at = _SPACE.match(self._held, self.at).end()
+        return self._held[self.at:self.at + 1]
+
+    def expect(self, characters: str) -> str:
+        """Skip white space and take the next character, which must be one of these."""
+        found = self.peek()
+        if not found or found not in characters:
+            raise self.broken(" or ".join('"%s"' % one for one in characters))
+        self.at += 1
+        return found
+
+    def value(self) -> Any:
+        """Take the JSON value that begins here.
+
+        Where it is cut off by the end of what is held, read on and try again, each
+        time with twice as much, so that one giant value costs its size and not its square.
+        """
+        more = self._chunk
+        while True:
+            try:
+                result, end = self._scan(self._held, self.at)
+                # A number may go on behind what is held: 1|2, 1|.5, 1.|5, 1e|5, 1e-|5.
+                if end + 3 <= len(self._held) or self._ended:
+                    self.at = end
+                    return result
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated string") or error.pos + 16 > len(self._held)
+                if self._ended or not cut:
+                    self.at = len(self._held) if error.msg.startswith("Unterminated string") else error.pos
+                    raise self.broken("valid JSON (%s)" % error.msg) from None
+            self._fill(more)
+            more *= 2
+
+    def broken(self, expected: str) -> Unreadable:
+        """Make the error for text that is no JSON at this place."""
+        if not self.peek():
+            return Unreadable("it ends within the JSON, after %d characters: is it truncated?" % self.place())
+        return Unreadable('it is no JSON at character %d: "%s", expected %s' % (self.place(), self.sample(), expected))
+
+    def place(self) -> int:
+        """Return the number of characters before this place."""
+        return self._dropped + self.at
+
+    def sample(self) -> str:
+        """Return some of the text that follows, for a message."""
+        return self._held[self.at:self.at + 20]
+
+    def _fill(self, size: int) -> None:
+        """Drop what has been read and read on."""
+        raw = self._stream.read(size)
+        self._ended = not raw
+        self._held = self._held[self.at:] + self._decode(raw, final=self._ended)
+        self._dropped += self.at
+        self.at = 0
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError("%s is no JSON number" % constant)
+
+
+# -------------------- report.py
+"""Turns findings into text and JSON.
+
+Private to the collection gpuwl.sandbox. Source of the lines: the lab's step 8.
+"""
+
+import json
+from typing import Any, Dict, List
+
+
+def lab_text(findings: List[Dict[str, Any]], checked: int) -> str:
+    """Return the lines of the lab's checker, without a newline at the end.
+
+    findings: what is wrong; a line each, ascending by node name.
+    checked: the number of nodes that were judged, for the line that says all is well.
+    """
+    if not findings:
+        return "OK=%d" % checked
+    lines = []
+    for found in in_order(findings):
+        # A space in a name would make it end too early for whoever splits the line.
+        name = one_line(found["subject"]["name"]).replace(" ", "\\x20")
+        lines.append("MISMATCH=%s %s" % (name, one_line(found["message"])))
+    return "\n".join(lines)
+
+
+def json_text(findings: List[Dict[str, Any]], checked: int) -> str:
+    """Return {"checked": number, "findings": [...]} as JSON of plain ASCII, without a newline at the end."""
+    return json.dumps({"checked": checked, "findings": in_order(findings)}, indent=2, sort_keys=True)
+
+
+def in_order(findings: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return findings ascending by the name of their subject; equal names keep their order."""
+    return sorted(findings, key=lambda found: found["subject"]["name"])
+
+
+def one_line(text: str) -> str:
+    """Return text in which newlines, terminal escapes and the like are written out.
+
+    Names come from other people's files: none may begin a line of its own or steer a terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+# -------------------- check_config.py
+"""The command line of the offline checker, and the check of one file behind it.
+
+Private to the collection gpuwl.sandbox. Source: the lab's step 8.
+"""
+
+import os
+import sys
+from typing import Any, Dict, List
+
+
+USAGE = """\
+usage: check-config.sh FILE
+Judges whether the label nvidia.com/gpu.workload.config of each node agrees with the
+nvidia.com/ resource it advertises. FILE is what `kubectl get nodes -o json` printed;
+no cluster is contacted.
+Prints OK=<nodes checked> and exits with 0, or a line MISMATCH=<node> <reason> for each
+bad node and exits with 1. Exits with 2 if FILE cannot be read as a dump of nodes."""
+
+
+def check_file(path: str, profile: str) -> Dict[str, Any]:
+    """Judge the nodes in one dump.
+
+    path: the file; profile: a key of consistency.PROFILES.
+    Returns path; exit_code 0 (all well), 1 (mismatches) or 2 (unreadable); checked,
+    the number of nodes judged; text, for standard output; error, for standard error
+    ("" if none), one line; findings, ascending by node name.
+    """
+    judge = PROFILES[profile]
+    context = {"source": path}
+    try:
+        judged = read_dump(path, "Node", lambda node: judge(node, context) if is_labelled(node) else None)
+    except Unreadable as error:
+        return {"path": path, "exit_code": 2, "checked": 0, "text": "", "error": one_line(str(error)), "findings": []}
+    labelled = [findings for findings in judged if findings is not None]
+    findings = in_order([found for several in labelled for found in several])
+    return {"path": path, "exit_code": 1 if findings else 0, "checked": len(labelled),
+            "text": lab_text(findings, len(labelled)), "error": "", "findings": findings}
+
+
+def main(arguments: List[str]) -> int:
+    """Run the checker with its command line arguments; return the exit code."""
+    if arguments in (["-h"], ["--help"]):
+        result = {"exit_code": 0, "text": USAGE, "error": ""}
+    elif len(arguments) != 1:
+        result = {"exit_code": 2, "text": "", "error": "expected one FILE, got %d arguments; see --help" % len(arguments)}
+    else:
+        result = check_file(arguments[0], "lab")
+    try:
+        if result["text"]:
+            _write(1, result["text"])
+    except OSError as error:
+        result = {"exit_code": 2, "error": "cannot write the result: %s" % error.strerror}
+    if result["error"]:
+        try:
+            _write(2, "check-config.sh: " + result["error"])
+        except OSError:
+            pass  # nobody is left to be told
+    return result["exit_code"]
+
+
+def _write(descriptor: int, text: str) -> None:
+    """Write a text and a newline, in UTF-8 whatever the locale says.
+
+    Not through sys.stdout, which may be None, and which Python flushes once more
+    at exit, with a traceback if that fails.
+    """
+    with os.fdopen(os.dup(descriptor), "wb") as stream:
+        stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
