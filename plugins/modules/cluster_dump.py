@@ -1,0 +1,97 @@
+#!/usr/bin/python
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_dump
+short_description: Save Node or Pod objects of a cluster as kubectl would print them
+version_added: 0.1.0
+author:
+  - gpuwl.sandbox contributors (@gpuwl)
+description:
+  - Lists objects and saves them as JSON files, byte by byte what C(kubectl get nodes -o json) prints, so that they can be judged
+    later, elsewhere and by others, without the cluster.
+  - A file is written only when it differs from what is there. Differences in C(metadata.resourceVersion),
+    C(metadata.managedFields) and in the times C(lastHeartbeatTime) and C(lastTransitionTime) of conditions don't count,
+    because they change by themselves.
+  - Files are replaced whole, never left half written, with mode C(0644). Missing folders are made.
+  - This is an action plugin and always runs on the controller, whatever the host of the play. The objects themselves never
+    become part of a variable or a result.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes (Python library) on the controller
+attributes:
+  check_mode:
+    description: Can run in check mode, reads the cluster and says what would be written.
+    support: full
+  diff_mode:
+    description: Names the objects that came, went or changed; never shows their content.
+    support: full
+  idempotent:
+    description: Writes nothing when nothing but times and versions differs.
+    support: full
+options:
+  dumps:
+    description: The files to write.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      kind:
+        description: V(Node) or V(Pod); V(nodes) or V(pods) mean the same.
+        type: str
+        required: true
+      namespace:
+        description: The Pods of this namespace only. All namespaces when left out.
+        type: str
+      path:
+        description: The file on the controller.
+        type: path
+        required: true
+seealso:
+  - module: gpuwl.sandbox.placement_info
+"""
+
+EXAMPLES = r"""
+- name: Save the nodes and one namespace's Pods for the offline checker
+  gpuwl.sandbox.cluster_dump:
+    kubeconfig: ~/.kube/config
+    dumps:
+      - kind: Node
+        path: out/nodes.json
+      - kind: Pod
+        namespace: gpu-vm
+        path: out/pods.json
+"""
+
+RETURN = r"""
+kubernetes_version:
+  description: The version of the API server; null when O(dumps) is empty.
+  returned: success
+  type: str
+  sample: v1.37.2
+dumps:
+  description: One entry per file, in the order asked.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - {changed: true, count: 3, kind: Node, path: out/nodes.json}
+  contains:
+    path:
+      description: The file.
+      type: str
+    kind:
+      description: The kind of its objects.
+      type: str
+    count:
+      description: How many objects it holds.
+      type: int
+    changed:
+      description: Whether it was written (in check mode, would be).
+      type: bool
+"""
