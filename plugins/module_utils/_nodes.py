@@ -6,7 +6,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, ApiError
+
+# Writes under way at a time. Measured: half the time of one at a time, on two cores shared with the API server.
+WRITERS = 4
 
 
 def refuse(problems, what):
@@ -36,19 +41,29 @@ def read_nodes(api, names, metadata_only=False):
 
 
 def write_all(jobs, write):
-    """Call write(name, job) for every item of jobs ({name: job}) and return {name: what it returned}.
+    """Call write(name, job) for every item of jobs ({name: job}), WRITERS at a time, and return {name: what it returned}.
 
-    When one fails, nothing is undone and nothing further is tried: the ApiError then says in its details which nodes
-    were `written` and which `not_written`, so that a re-run is known to continue there.
+    After a failure nothing is undone and nothing further is begun: the ApiError then says in its details which nodes
+    were `written` and which `not_written`, so that it is known what a re-run will do.
     """
-    answers = {}
-    for name, job in jobs.items():
+    answers, failures = {}, {}
+
+    def write_one(name):
+        if failures:
+            return
         try:
-            answers[name] = write(name, job)
+            answers[name] = write(name, jobs[name])
         except ApiError as error:
-            left = [other for other in jobs if other not in answers]
-            told = f"node {name}: {error}. Written before that: {len(answers)} of {len(jobs)} nodes; run it again to do the rest"
-            raise ApiError(told, error.status, written=list(answers), not_written=left) from error
+            failures[name] = error
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        # list() hands on what is no ApiError, a bug of ours, with its traceback.
+        list(pool.map(write_one, jobs))
+    if failures:
+        name, error = next(iter(failures.items()))
+        written, left = [name for name in jobs if name in answers], [name for name in jobs if name not in answers]
+        told = f"node {name}: {error}. Written before that: {len(written)} of {len(jobs)} nodes; run it again to do the rest"
+        raise ApiError(told, error.status, written=written, not_written=left) from error
     return answers
 
 
