@@ -49,7 +49,8 @@ def main(arguments: List[str]) -> int:
     if arguments in (["-h"], ["--help"]):
         result = {"exit_code": 0, "text": USAGE, "error": ""}
     elif len(arguments) != 1:
-        result = {"exit_code": 2, "text": "", "error": "expected one FILE, got %d arguments; see --help" % len(arguments)}
+        error = "expected one FILE, got %d arguments; see --help" % len(arguments)
+        result = {"exit_code": 2, "text": "", "error": error}
     else:
         result = check_file(arguments[0], "lab")
     try:

@@ -129,6 +129,9 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
         if value is not None and not isinstance(value, expected):
             raise Unreadable("%s %s: %s must be %s, not %s"
                              % (kind, _brief(name), path, _JSON_TYPES[expected], _type(value)))
+        for entry in value if expected is list and value else ():
+            if not isinstance(entry, dict):
+                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, _type(entry)))
 
 
 def _is_core(item: Dict[str, Any]) -> bool:

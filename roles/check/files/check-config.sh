@@ -188,16 +188,17 @@ _VGPU_PROFILE = re.compile(r"-[0-9]+[A-Z]\Z")
 
 _EXPECTED = {
     "container": "exactly nvidia.com/gpu",
-    "vm-passthrough": "a device model name such as nvidia.com/GA102GL_A10",
-    "vm-vgpu": "a vGPU profile name, which ends in a hyphen, digits and one capital letter,"
+    "vm-passthrough": "one device model name (neither nvidia.com/gpu nor a vGPU profile),"
+                      " such as nvidia.com/GA102GL_A10",
+    "vm-vgpu": "one vGPU profile name (it ends in a hyphen, digits and one capital letter),"
                " such as nvidia.com/NVIDIA_A10-12Q",
 }
 _REMEDIES = {
     "unknown-workload-label": "Set the label %s to container, vm-passthrough or vm-vgpu." % WORKLOAD_LABEL,
-    "invalid-resource-quantity": "Look at what wrote the node's status: the kubelet only writes whole numbers.",
-    "several-resources": "Leave one kind of GPU workload on the node; a name left over from an earlier use must stand at 0.",
-    "no-resource": "Look at the device plugin that this label chooses: it has not registered any device.",
-    "wrong-resource": "Correct the label, or wait until the operator has exchanged the node's software for the label's.",
+    "invalid-resource-quantity": "Find out what wrote the node's status: the kubelet writes whole numbers only.",
+    "several-resources": "Leave one kind of GPU workload on the node; names left from an earlier use must stand at 0.",
+    "no-resource": "Look at the device plugin that this label chooses: it has registered no device.",
+    "wrong-resource": "Correct the label, or wait until the operator has exchanged the node's software for it.",
 }
 
 
@@ -267,19 +268,22 @@ def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]
 def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -> List[Tuple[str, str]]:
     """Return (rule, text) for each way in which a node fails, the gravest first."""
     reasons = []
-    found = _found(advertised)
     known = isinstance(label, str) and label in _EXPECTED
     if not known:
-        reasons.append(("unknown-workload-label", "label value %s is none of container, vm-passthrough and vm-vgpu, %s"
-                        % (_quoted(label), found)))
+        reasons.append(("unknown-workload-label",
+                        "label value %s is none of container, vm-passthrough and vm-vgpu" % _quoted(label)))
     for name, problem in unusable.items():
         reasons.append(("invalid-resource-quantity", "resource %s: %s" % (name, problem)))
+    expected = "label %s expects %s" % (label, _EXPECTED[label]) if known else "expected one resource name"
+    found = "%s, the node advertises %s" % (expected, _found(advertised))
     if len(advertised) > 1:
-        reasons.append(("several-resources", "%s, expected one resource name: a node runs one kind of GPU workload" % found))
+        reasons.append(("several-resources", found + ": a node runs one kind of GPU workload"))
     elif known and not advertised and not unusable:
-        reasons.append(("no-resource", "label %s expects %s, %s" % (label, _EXPECTED[label], found)))
-    if known and advertised and not all(_fits(label, name) for name in advertised):
-        reasons.append(("wrong-resource", "label %s expects %s, %s" % (label, _EXPECTED[label], found)))
+        reasons.append(("no-resource", found))
+    elif known and advertised and not all(_fits(label, name) for name in advertised):
+        reasons.append(("wrong-resource", found))
+    elif reasons:
+        reasons.append((reasons[0][0], "the node advertises " + _found(advertised)))
     return reasons
 
 
@@ -293,11 +297,11 @@ def _fits(label: str, resource: str) -> bool:
 def _found(advertised: Dict[str, int]) -> str:
     """Put into words what a node advertises."""
     if not advertised:
-        return "the node advertises no nvidia.com/ resource"
+        return "no nvidia.com/ resource above 0"
     shown = ["%s (%d)" % item for item in advertised.items()]
     if len(shown) > 8:
         shown[7:] = ["%d more" % (len(shown) - 7)]
-    return "the node advertises " + " and ".join(shown)
+    return " and ".join(shown)
 
 
 def _quoted(label: Any) -> str:
@@ -436,6 +440,9 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
         if value is not None and not isinstance(value, expected):
             raise Unreadable("%s %s: %s must be %s, not %s"
                              % (kind, _brief(name), path, _JSON_TYPES[expected], _type(value)))
+        for entry in value if expected is list and value else ():
+            if not isinstance(entry, dict):
+                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, _type(entry)))
 
 
 def _is_core(item: Dict[str, Any]) -> bool:
@@ -716,7 +723,8 @@ def main(arguments: List[str]) -> int:
     if arguments in (["-h"], ["--help"]):
         result = {"exit_code": 0, "text": USAGE, "error": ""}
     elif len(arguments) != 1:
-        result = {"exit_code": 2, "text": "", "error": "expected one FILE, got %d arguments; see --help" % len(arguments)}
+        error = "expected one FILE, got %d arguments; see --help" % len(arguments)
+        result = {"exit_code": 2, "text": "", "error": error}
     else:
         result = check_file(arguments[0], "lab")
     try:
