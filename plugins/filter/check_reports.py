@@ -1,0 +1,33 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter gpuwl.sandbox.check_reports: a door to the rules."""
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import files_of
+
+
+def check_reports(paths, profile="lab"):
+    """Return what the offline checker says about each dump; a folder stands for its files."""
+    if profile not in PROFILES:
+        raise AnsibleFilterError("gpuwl.sandbox.check_reports: profile %r is none of %s" % (profile, ", ".join(PROFILES)))
+    if isinstance(paths, str):
+        paths = [paths]
+    if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
+        raise AnsibleFilterError("gpuwl.sandbox.check_reports: expected a path or a list of paths, got %r" % (paths,))
+    try:
+        files = [path for given in paths for path in files_of(str(given))]
+    except OSError as error:
+        raise AnsibleFilterError("gpuwl.sandbox.check_reports: folder %s cannot be read: %s"
+                                 % (error.filename, error.strerror)) from error
+    return [check_file(path, profile) for path in files]
+
+
+class FilterModule:
+    """Offers the filter to Ansible."""
+
+    def filters(self):
+        return {"check_reports": check_reports}

@@ -1,0 +1,170 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lab's own nodes on a KWOK cluster: made, brought up to date, removed. Private to the collection."""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import quote
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, ApiError, collection_path
+
+# Every object that the lab makes carries it, and only what carries it is ever removed.
+MARK = {"app.kubernetes.io/managed-by": "gpuwl.sandbox"}
+# https://kubernetes.io/docs/reference/labels-annotations-taints/: Kubernetes puts these on by itself.
+AUTOMATIC_TAINTS = "node.kubernetes.io/"
+
+
+def argument_spec():
+    """Options of kwok_nodes besides authentication; the documentation in plugins/modules/kwok_nodes.py mirrors it."""
+    return {
+        "nodes": {
+            "type": "list",
+            "elements": "dict",
+            "required": True,
+            "options": {
+                "name": {"type": "str", "required": True},
+                "labels": {"type": "dict", "default": {}},
+                "taints": {"type": "list", "elements": "dict", "default": []},
+                "capacity": {"type": "dict", "required": True},
+            },
+        },
+        "wait_timeout": {"type": "int", "default": 120},
+    }
+
+
+def definition(entry):
+    """The Node object to create for one entry of nodes."""
+    capacity = {name: str(quantity) for name, quantity in entry["capacity"].items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": entry["name"],
+            "labels": {"kubernetes.io/hostname": entry["name"], **entry["labels"], **MARK},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "spec": {"taints": entry["taints"]} if entry["taints"] else {},
+        "status": {"capacity": capacity, "allocatable": capacity},
+    }
+
+
+def is_own(node):
+    labels = node["metadata"].get("labels") or {}
+    return all(labels.get(key) == value for key, value in MARK.items())
+
+
+def changes_of(node, entry):
+    """What differs: {} or some of {taints: [...], capacity: {...}}; labels are the business of node_labels."""
+    taints = [taint for taint in node["spec"].get("taints") or [] if not taint["key"].startswith(AUTOMATIC_TAINTS)]
+    status = node.get("status") or {}
+    capacity = {name: str(quantity) for name, quantity in entry["capacity"].items()}
+    changes = {}
+    if _comparable(taints) != _comparable(entry["taints"]):
+        changes["taints"] = entry["taints"]
+    if any((status.get(field) or {}).get(name) != quantity for field in ("capacity", "allocatable") for name, quantity in capacity.items()):
+        changes["capacity"] = capacity
+    return changes
+
+
+def _comparable(taints):
+    return sorted((taint["key"], taint.get("value") or "", taint["effect"]) for taint in taints)
+
+
+def run(api, params, check_mode):
+    """Bring the nodes of params["nodes"] about and remove the lab's others; returns the module's result."""
+    _nodes.refuse(_nodes.problems_of_names(params["nodes"]), "the nodes asked for can't be made")
+    wanted = {entry["name"]: entry for entry in params["nodes"]}
+    present = {node["metadata"]["name"]: node for node in api.list("nodes")[0]}
+    foreign = [name for name in wanted if name in present and not is_own(present[name])]
+    _nodes.refuse(
+        [f"{', '.join(foreign)}: choose other names in lab_pools"] if foreign else [], "these nodes exist already and are not the lab's"
+    )
+    created = [name for name in wanted if name not in present]
+    updated = {name: changes for name in wanted if name in present and (changes := changes_of(present[name], wanted[name]))}
+    removed = sorted(name for name, node in present.items() if is_own(node) and name not in wanted)
+    if not check_mode:
+        _nodes.write_all(dict.fromkeys(removed), lambda name, _job: _remove(api, name))
+        _nodes.write_all({name: wanted[name] for name in created}, lambda _name, entry: _create(api, entry))
+        _nodes.write_all(updated, lambda name, changes: _update(api, present[name], changes))
+        wait_until_ready(api, set(wanted), params["wait_timeout"])
+    before = {name: _shown(present[name], updated[name]) for name in updated} | dict.fromkeys(removed, "present")
+    after = {name: updated[name] for name in updated} | {name: wanted[name] for name in created}
+    return {
+        "changed": bool(created or updated or removed),
+        "created": created,
+        "updated": sorted(updated),
+        "removed": removed,
+        "diff": {"before": before, "after": after},
+    }
+
+
+def _shown(node, changes):
+    before = {"taints": node["spec"].get("taints") or [], "capacity": {k: (node["status"].get("capacity") or {}).get(k) for k in changes.get("capacity", {})}}
+    return {field: before[field] for field in changes}
+
+
+def _create(api, entry):
+    return api.request(
+        "post", collection_path("nodes"), ("create", "nodes", None), body=definition(entry), content_type="application/json", field_manager=FIELD_MANAGER
+    )
+
+
+def _update(api, node, changes):
+    name = node["metadata"]["name"]
+    if "taints" in changes:
+
+        def plan(current):
+            automatic = [taint for taint in current["spec"].get("taints") or [] if taint["key"].startswith(AUTOMATIC_TAINTS)]
+            return {"spec": {"taints": automatic + changes["taints"]}}
+
+        _nodes.patch_until_current(api, node, plan)
+    if "capacity" in changes:
+        api.patch("nodes", name, {"status": {"capacity": changes["capacity"], "allocatable": changes["capacity"]}}, "status")
+
+
+def _remove(api, name):
+    """Delete a node, and its lease: with the old lease there, kwok may not pick up a new node of the same name."""
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{quote(name, safe='')}"
+    for path, access in (
+        (f"{collection_path('nodes')}/{quote(name, safe='')}", ("delete", "nodes", None)),
+        (lease, ("delete", "leases.coordination.k8s.io", "kube-node-lease")),
+    ):
+        try:
+            api.request("delete", path, access)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+def is_ready(node):
+    """Ready, and no longer tainted as not ready: from then on the scheduler counts the node."""
+    conditions = (node.get("status") or {}).get("conditions") or []
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    return ready and not any(taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints") or [])
+
+
+def wait_until_ready(api, names, seconds):
+    """Watch until every named node is ready; a time-out names those that are not."""
+    end = time.monotonic() + seconds
+    items, version = api.list("nodes")
+    waiting = names - {node["metadata"]["name"] for node in items if is_ready(node)}
+    while waiting and time.monotonic() < end:
+        try:
+            for kind, node in api.watch("nodes", version, min(end - time.monotonic(), 60)):
+                version = node["metadata"]["resourceVersion"]
+                if kind != "BOOKMARK" and is_ready(node):
+                    waiting.discard(node["metadata"]["name"])
+                if not waiting:
+                    break
+        except ApiError as error:
+            if error.status not in (410, 500):
+                raise
+            items, version = api.list("nodes")
+            waiting = names - {node["metadata"]["name"] for node in items if is_ready(node)}
+    if waiting:
+        some = ", ".join(sorted(waiting)[:20])
+        raise ApiError(f"{len(waiting)} of {len(names)} nodes are not Ready after {seconds} s: {some}; does kwok run?")

@@ -1,0 +1,97 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Private to the collection: record files, written whole or not at all, and only where they differ."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class RecordError(Exception):
+    """One line for the user: which record, what is wrong, what to do."""
+
+
+@dataclass
+class Change:
+    path: Path
+    before: str | None
+    after: str
+    mode: int
+
+    def diff(self) -> dict[str, str]:
+        return {
+            "before": self.before or "",
+            "after": self.after,
+            "before_header": str(self.path) if self.before is not None else "absent",
+            "after_header": str(self.path),
+        }
+
+
+def compare(root: Path, record: dict[str, Any]) -> Change | None:
+    """The change that brings one record about, or None where the file is as it should be.
+
+    record: {path: relative to root, content: text, lines, or data for a .json file, mode: octal text}.
+    Text gets exactly one newline at its end.
+    """
+    path = Path(os.path.normpath(root / record["path"]))
+    if not path.is_relative_to(os.path.normpath(root)):
+        raise RecordError(f"record {record['path']!r} would lie outside {root}: give a path below it")
+    try:
+        mode = int(record["mode"], 8)
+    except ValueError as error:
+        raise RecordError(f"record {record['path']!r}: mode {record['mode']!r} is no octal number such as '0644'") from error
+    after = _text(record["content"], path.suffix == ".json")
+    try:
+        before = path.read_text("utf-8", errors="replace") if path.is_file() else None
+        same_mode = before is not None and path.stat().st_mode & 0o777 == mode
+    except OSError as error:
+        raise _failed(path, error) from error
+    return None if before == after and same_mode else Change(path, before, after, mode)
+
+
+def write(changes: list[Change]) -> None:
+    """Write them all; each file is replaced whole. The error of a failure names what was written before it."""
+    written: list[str] = []
+    for change in changes:
+        temporary = change.path.with_name(f".{change.path.name}.{os.getpid()}")
+        try:
+            change.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+                file.write(change.after)
+                file.flush()
+                os.fchmod(file.fileno(), change.mode)
+                os.fsync(file.fileno())
+            os.replace(temporary, change.path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise _failed(change.path, error, written) from error
+        written.append(str(change.path))
+
+
+def remove(paths: list[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise _failed(path, error) from error
+
+
+def _text(content: Any, as_json: bool) -> str:
+    if as_json and not isinstance(content, str):
+        content = json.dumps(content, indent=2, ensure_ascii=False)
+    elif isinstance(content, list):
+        content = "\n".join(str(line) for line in content)
+    return str(content).rstrip("\n") + "\n"
+
+
+def _failed(path: Path, error: OSError, written: list[str] | None = None) -> RecordError:
+    advice = "make room and run again" if error.errno in (28, 122) else "make the folder writable, or set another lab_root"
+    done = f"; written before it: {', '.join(written)}" if written else ""
+    return RecordError(f"record {path} cannot be written ({error.strerror}): {advice}{done}")
