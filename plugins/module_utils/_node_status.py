@@ -185,8 +185,10 @@ def await_kubelets(api, found, wishes, version):
 
 def _write(api, node, wish, force):
     def plan(current):
-        # Between reading and a conflict a device plugin may have registered the name.
-        _nodes.refuse(refusals(current, wish, force), "some resources belong to the kubelet")
+        # After a conflict: a device plugin may have registered the name meanwhile.
+        refused = refusals(current, wish, force)
+        if refused:
+            raise ApiError("; ".join(refused))
         status = patch_of(difference(extended(current), wish))
         return {"status": status} if status else None
 
