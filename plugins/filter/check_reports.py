@@ -13,15 +13,15 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources impor
 def check_reports(paths, profile="lab"):
     """Return what the offline checker says about each dump; a folder stands for its files."""
     if profile not in PROFILES:
-        raise AnsibleFilterError("gpuwl.sandbox.check_reports: profile %r is none of %s" % (profile, ", ".join(PROFILES)))
+        raise AnsibleFilterError("profile %r is none of %s" % (profile, ", ".join(PROFILES)))
     if isinstance(paths, str):
         paths = [paths]
     if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
-        raise AnsibleFilterError("gpuwl.sandbox.check_reports: expected a path or a list of paths, got %r" % (paths,))
+        raise AnsibleFilterError("expected a path or a list of paths, got %r" % (paths,))
     try:
         files = [path for given in paths for path in files_of(str(given))]
     except OSError as error:
-        raise AnsibleFilterError("gpuwl.sandbox.check_reports: folder %s cannot be read: %s"
+        raise AnsibleFilterError("folder %s cannot be read: %s"
                                  % (error.filename, error.strerror)) from error
     return [check_file(path, profile) for path in files]
 

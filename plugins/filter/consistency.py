@@ -14,12 +14,12 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources impor
 def consistency(nodes, profile="lab"):
     """Return the findings about nodes, given as objects or as the path of a dump."""
     if profile not in PROFILES:
-        raise AnsibleFilterError("gpuwl.sandbox.consistency: profile %r is none of %s" % (profile, ", ".join(PROFILES)))
+        raise AnsibleFilterError("profile %r is none of %s" % (profile, ", ".join(PROFILES)))
     context = {"source": str(nodes) if isinstance(nodes, str) else None}
     try:
         judged = collect_from(nodes, "Node", lambda node: PROFILES[profile](node, context))
     except Unreadable as error:
-        raise AnsibleFilterError("gpuwl.sandbox.consistency: " + one_line(str(error))) from error
+        raise AnsibleFilterError(one_line(str(error))) from error
     return in_order([found for findings in judged for found in findings])
 
 

@@ -14,19 +14,19 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources impor
 def inventory(nodes, pods, prefix="nvidia.com/"):
     """Return the inventory by resource name, from objects or from paths of dumps."""
     if not isinstance(prefix, str):
-        raise AnsibleFilterError("gpuwl.sandbox.inventory: prefix must be a string such as nvidia.com/, got %r" % (prefix,))
+        raise AnsibleFilterError("prefix must be a string such as nvidia.com/, got %r" % (prefix,))
     subject = "nodes"
     try:
         counted_nodes = collect_from(nodes, "Node", dict)
         subject = "pods"
         counted_pods = collect_from(pods, "Pod", dict)
     except Unreadable as error:
-        raise AnsibleFilterError("gpuwl.sandbox.inventory: %s: %s" % (subject, one_line(str(error)))) from error
+        raise AnsibleFilterError("%s: %s" % (subject, one_line(str(error)))) from error
     try:
         return count(counted_nodes, counted_pods, prefix)
     except (AttributeError, KeyError, TypeError) as error:
         # Deeper down, what an API server would never have accepted is not told apart.
-        raise AnsibleFilterError("gpuwl.sandbox.inventory: a Node or Pod has not the form that the Kubernetes API"
+        raise AnsibleFilterError("a Node or Pod has not the form that the Kubernetes API"
                                  " gives it: %s" % error) from error
 
 

@@ -11,11 +11,11 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory_tab
 def inventory_table(inventory, placements=None, width=100):
     """Return the inventory, and decisions if there are any, as text for a terminal."""
     if not isinstance(width, int) or width < 40:
-        raise AnsibleFilterError("gpuwl.sandbox.inventory_table: width must be a number from 40, got %r" % (width,))
+        raise AnsibleFilterError("width must be a number from 40, got %r" % (width,))
     try:
         return draw(inventory, placements, width)
     except (AttributeError, KeyError, TypeError) as error:
-        raise AnsibleFilterError("gpuwl.sandbox.inventory_table: expected what the filter gpuwl.sandbox.inventory returns,"
+        raise AnsibleFilterError("expected what the filter gpuwl.sandbox.inventory returns,"
                                  " and placements as a list of decisions; missing or of another form: %s" % error) from error
 
 

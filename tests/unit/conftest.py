@@ -1,0 +1,15 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes ansible_collections.gpuwl.sandbox this checkout, whatever its folder is called."""
+
+import pathlib
+import sys
+
+from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# ansible-test has installed its own finder already.
+if not any(isinstance(finder, _AnsibleCollectionFinder) for finder in sys.meta_path):
+    _AnsibleCollectionFinder(paths=[str(ROOT / ".collections")])._install()
