@@ -22,7 +22,7 @@ def check_reports(paths, profile="lab"):
         files = [path for given in paths for path in files_of(str(given))]
     except OSError as error:
         raise AnsibleFilterError("folder %s cannot be read: %s"
-                                 % (error.filename, error.strerror)) from error
+                                 % (error.filename, error.strerror)) from None
     return [check_file(path, profile) for path in files]
 
 

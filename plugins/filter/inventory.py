@@ -21,13 +21,13 @@ def inventory(nodes, pods, prefix="nvidia.com/"):
         subject = "pods"
         counted_pods = collect_from(pods, "Pod", dict)
     except Unreadable as error:
-        raise AnsibleFilterError("%s: %s" % (subject, one_line(str(error)))) from error
+        raise AnsibleFilterError("%s: %s" % (subject, one_line(str(error)))) from None
     try:
         return count(counted_nodes, counted_pods, prefix)
     except (AttributeError, KeyError, TypeError) as error:
         # Deeper down, what an API server would never have accepted is not told apart.
         raise AnsibleFilterError("a Node or Pod has not the form that the Kubernetes API"
-                                 " gives it: %s" % error) from error
+                                 " gives it: %s" % error) from None
 
 
 class FilterModule:

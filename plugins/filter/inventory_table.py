@@ -16,7 +16,7 @@ def inventory_table(inventory, placements=None, width=100):
         return draw(inventory, placements, width)
     except (AttributeError, KeyError, TypeError) as error:
         raise AnsibleFilterError("expected what the filter gpuwl.sandbox.inventory returns,"
-                                 " and placements as a list of decisions; missing or of another form: %s" % error) from error
+                                 " and placements as a list of decisions; missing or of another form: %s" % error) from None
 
 
 class FilterModule:

@@ -106,6 +106,7 @@ class _Text:
         self._dropped = 0
         self._ended = False
         self.at = 0
+        self._fill(chunk)
 
     def peek(self) -> str:
         """Skip white space; return the next character without taking it, or "" at the end."""
@@ -147,7 +148,9 @@ class _Text:
 
     def broken(self, expected: str) -> Unreadable:
         """Make the error for text that is no JSON at this place."""
-        if not self.peek():
+        self.peek()
+        rest = self._held[self.at:]
+        if self._ended and any(word.startswith(rest) for word in ("true", "false", "null", "-")):
             return Unreadable("it ends within the JSON, after %d characters: is it truncated?" % self.place())
         return Unreadable('it is no JSON at character %d: "%s", expected %s' % (self.place(), self.sample(), expected))
 

@@ -71,7 +71,9 @@ class Collector:
         if not isinstance(kind, str) or not kind:
             raise Unreadable("it is no Kubernetes object: it has no kind")
         if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
-            raise Unreadable("it is of kind %s, expected a List, %sList or %s" % (_brief(kind), self._kind, self._kind))
+            group = "" if _is_core(top) else " of %s" % _brief(str(top["apiVersion"]))
+            raise Unreadable("it is of kind %s%s, expected a List, %sList or %s"
+                             % (_brief(kind), group, self._kind, self._kind))
         if kind == self._kind:
             check_shape(top, kind, "the object")
             return [self._take(top)]

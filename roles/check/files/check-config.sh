@@ -382,7 +382,9 @@ class Collector:
         if not isinstance(kind, str) or not kind:
             raise Unreadable("it is no Kubernetes object: it has no kind")
         if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
-            raise Unreadable("it is of kind %s, expected a List, %sList or %s" % (_brief(kind), self._kind, self._kind))
+            group = "" if _is_core(top) else " of %s" % _brief(str(top["apiVersion"]))
+            raise Unreadable("it is of kind %s%s, expected a List, %sList or %s"
+                             % (_brief(kind), group, self._kind, self._kind))
         if kind == self._kind:
             check_shape(top, kind, "the object")
             return [self._take(top)]
@@ -566,6 +568,7 @@ class _Text:
         self._dropped = 0
         self._ended = False
         self.at = 0
+        self._fill(chunk)
 
     def peek(self) -> str:
         """Skip white space; return the next character without taking it, or "" at the end."""
@@ -607,7 +610,9 @@ class _Text:
 
     def broken(self, expected: str) -> Unreadable:
         """Make the error for text that is no JSON at this place."""
-        if not self.peek():
+        self.peek()
+        rest = self._held[self.at:]
+        if self._ended and any(word.startswith(rest) for word in ("true", "false", "null", "-")):
             return Unreadable("it ends within the JSON, after %d characters: is it truncated?" % self.place())
         return Unreadable('it is no JSON at character %d: "%s", expected %s' % (self.place(), self.sample(), expected))
 
