@@ -181,6 +181,14 @@ def test_one_giant_item_is_not_quadratic():
     assert seconds(160000) < 60 * small  # 16 times the size; 256 times the time if it were quadratic
 
 
+@pytest.mark.parametrize("chunk", range(1, 80))
+def test_reads_values_that_chunks_cut(chunk):
+    text = ('{"a": 12345, "b": -1.25, "c": 1.5e-10, "d": 2E+5, "e": true, "f": null, "g": "\\ud83d\\ude00\\"\\\\", "h": "é",'
+            ' "items": [%s, %s]   , "kind": "List"   }   ' % tuple(json.dumps(one) for one in HEALTHY[:2]))
+    assert streamed(text.encode("utf-8"), chunk) == HEALTHY[:2]
+    assert streamed(text.encode("utf-16"), chunk) == HEALTHY[:2]
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=8)
