@@ -10,7 +10,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import RecordError, compare, remove, write
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import RecordError, compare, remove, remove_empty, write
 
 ARGUMENTS = {
     "root": {"type": "path", "required": True},
@@ -26,6 +26,7 @@ ARGUMENTS = {
     },
     "absent": {"type": "list", "elements": "str", "default": []},
     "folders": {"type": "list", "elements": "str", "default": []},
+    "folders_absent": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -47,6 +48,7 @@ class ActionModule(ActionBase):
                     folder.mkdir(parents=True, exist_ok=True)
                 write(changes)
                 remove(leftovers)
+                remove_empty(root / name for name in args["folders_absent"])
         except RecordError as error:
             raise AnsibleActionFail(str(error)) from error
         result: dict[str, Any] = {

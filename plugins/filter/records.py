@@ -4,9 +4,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, Callable
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import records
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import records, requests
+
+
+def outdated_files(run_file: str, asked: list[dict[str, Any]]) -> list[str]:
+    """Files that the requests of an earlier run wrote and those asked for now do not; none where the run is unreadable."""
+    try:
+        earlier = requests.request_pods(json.loads(Path(run_file).read_text("utf-8"))["requests"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    current = records.request_files(asked)
+    return [path for path in records.request_files(earlier) if path not in current]
 
 
 class FilterModule:
@@ -15,4 +27,7 @@ class FilterModule:
             "node_lines": records.node_lines,
             "resource_lines": records.resource_lines,
             "placement_records": records.placement_records,
+            "outdated_files": outdated_files,
+            "check_records": records.check_records,
+            "check_failures": records.check_failures,
         }

@@ -59,6 +59,11 @@ options:
     type: list
     elements: str
     default: []
+  folders_absent:
+    description: Folders to remove, relative to O(root), in this order, each only if it is empty by then.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""

@@ -10,7 +10,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterable
 
 
 class RecordError(Exception):
@@ -81,6 +81,13 @@ def remove(paths: list[Path]) -> None:
             path.unlink()
         except OSError as error:
             raise _failed(path, error) from error
+
+
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove those of the folders that hold nothing, in the order given."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _text(content: Any, as_json: bool) -> str:

@@ -6,10 +6,14 @@
 Private to the collection gpuwl.sandbox. Source of the forms: the lab's steps 1 to 7.
 """
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.requests import record_names
+
+# In bytes; with a number and .txt behind it a file name stays below the 255 that file systems take.
+LONGEST_STEM = 240
 
 
 def node_lines(nodes: List[Dict[str, Any]]) -> List[str]:
@@ -66,3 +70,40 @@ def _fields(request: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, str]:
 
 def _ascending(nodes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return sorted(nodes, key=lambda node: node["name"])
+
+
+def request_files(requests: List[Dict[str, Any]]) -> List[str]:
+    """The files that requests (as request_pods gives them) are written to, relative to the lab's root."""
+    manifests = ["k8s/" + request["manifest"] for request in requests]
+    return manifests + ["out/" + request["record"]["file"] for request in requests if request["record"]]
+
+
+def check_records(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """A record `out/checks/<path with / as _>.txt` per judged dump, with what the checker says about it.
+
+    reports: as the filter check_reports returns them, {path, text, error}.
+    Two paths that would share a name get -2, -3, ... ; a name too long for a file keeps its end.
+    """
+    records = []
+    names = set()  # type: Set[str]
+    for report in reports:
+        stem = report["path"].replace("/", "_").encode("utf-8", "replace")[-LONGEST_STEM:].decode("utf-8", "ignore")
+        name, number = stem, 1
+        while name in names:
+            number += 1
+            name = "%s-%d" % (stem, number)
+        names.add(name)
+        records.append({"path": "out/checks/%s.txt" % name, "content": report["error"] or report["text"]})
+    return records
+
+
+def check_failures(reports: List[Dict[str, Any]]) -> List[str]:
+    """A line per dump that is not well: its bad nodes, or why it cannot be read."""
+    lines = []
+    for report in reports:
+        if report["error"]:
+            lines.append(report["error"])
+        elif report["findings"]:
+            nodes = ", ".join(one_line(found["subject"]["name"]) for found in report["findings"])
+            lines.append("%s: label and resources disagree on %s" % (one_line(report["path"]), nodes))
+    return lines

@@ -1,0 +1,48 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the scheduler decided about every Pod that asks for a GPU.
+
+Private to the collection gpuwl.sandbox. Source: Kubernetes API reference, Pod: spec.nodeName and the condition
+PodScheduled.
+"""
+
+from typing import Any, Dict, List, Tuple
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory import _identity as identity, _message as scheduler_message, _requests as requests_of
+
+
+ORDER = "gpuwl.sandbox/order"
+
+
+def decisions(pods: List[Dict[str, Any]], prefix: str = "nvidia.com/") -> List[Dict[str, Any]]:
+    """Return a decision per Pod and resource name that it asks for, in the order in which the Pods were made.
+
+    pods: Pod objects; prefix: how the names of the resources begin.
+    Each is {namespace, name, resource, quantity, phase, node: name or None, reason, message}.
+    """
+    found = []
+    for pod in sorted(pods, key=_asked):
+        node = (pod.get("spec") or {}).get("nodeName")
+        status = pod.get("status") or {}
+        conditions = [entry for entry in status.get("conditions") or [] if entry.get("type") == "PodScheduled"]
+        for resource, quantity in requests_of(pod, prefix).items():
+            namespace, name = identity(pod)
+            found.append({
+                "namespace": namespace,
+                "name": name,
+                "resource": resource,
+                "quantity": quantity,
+                "phase": status.get("phase") or "Pending",
+                "node": node,
+                "reason": None if node else (conditions[0].get("reason") if conditions else None),
+                "message": None if node else scheduler_message(pod) or None,
+            })
+    return found
+
+
+def _asked(pod: Dict[str, Any]) -> Tuple[str, int, Tuple[str, str]]:
+    """When a Pod asked: its creation time has whole seconds, so the lab's Pods also say which came first."""
+    order = (pod["metadata"].get("annotations") or {}).get(ORDER)
+    number = int(order) if isinstance(order, str) and order.isdecimal() else 0
+    return pod["metadata"].get("creationTimestamp") or "", number, identity(pod)
