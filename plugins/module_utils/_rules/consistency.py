@@ -57,9 +57,9 @@ def judge_lab(node: Dict[str, Any], context: Dict[str, Any]) -> List[Dict[str, A
     label = node["metadata"]["labels"][WORKLOAD_LABEL]
     listed = _listed(node)
     advertised, unusable = _advertised(listed)
-    reasons = _reasons(label, advertised, unusable)
-    if not reasons:
+    if not unusable and len(advertised) == 1 and all(_fits(label, name) for name in advertised):
         return []
+    reasons = _reasons(label, advertised, unusable)
     name = node["metadata"]["name"]
     return [finding(
         kind="Node",
@@ -80,9 +80,12 @@ PROFILES = {"lab": judge_lab}
 def _listed(node: Dict[str, Any]) -> Dict[str, Any]:
     """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent."""
     status = node.get("status") or {}
-    listed = dict(status.get("capacity") or {})
-    listed.update(status.get("allocatable") or {})
-    return {name: listed[name] for name in sorted(listed) if name.startswith(RESOURCE_PREFIX)}
+    listed = {}
+    for resources in (status.get("capacity"), status.get("allocatable")):
+        for name, quantity in (resources or {}).items():
+            if name.startswith(RESOURCE_PREFIX):
+                listed[name] = quantity
+    return {name: listed[name] for name in sorted(listed)}
 
 
 def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]:
@@ -103,7 +106,7 @@ def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]
 
 
 def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -> List[Tuple[str, str]]:
-    """Return (rule, text) for each way in which a node fails, the gravest first."""
+    """Return (rule, text) for each way in which a node fails, the gravest first, for one that does fail."""
     reasons = []
     known = isinstance(label, str) and label in _EXPECTED
     if not known:
@@ -117,14 +120,14 @@ def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -
         reasons.append(("several-resources", found + ": a node runs one kind of GPU workload"))
     elif known and not advertised and not unusable:
         reasons.append(("no-resource", found))
-    elif known and advertised and not all(_fits(label, name) for name in advertised):
+    elif known and not all(_fits(label, name) for name in advertised):
         reasons.append(("wrong-resource", found))
-    elif reasons:
+    else:
         reasons.append((reasons[0][0], "the node advertises " + _found(advertised)))
     return reasons
 
 
-def _fits(label: str, resource: str) -> bool:
+def _fits(label: Any, resource: str) -> bool:
     """Say whether a resource name has the form that a label value expects."""
     if resource == CONTAINER_RESOURCE:
         return label == "container"
