@@ -13,6 +13,7 @@ import re
 from typing import Any, Dict, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import finding
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import json_type
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 
 WORKLOAD_LABEL = "nvidia.com/gpu.workload.config"
@@ -147,5 +148,5 @@ def _found(advertised: Dict[str, int]) -> str:
 def _quoted(label: Any) -> str:
     """Show a label's value, cut to a length for reading."""
     if not isinstance(label, str):
-        return "of type " + type(label).__name__
+        return "of the wrong type, %s," % json_type(label)
     return '"%s"' % (label if len(label) <= 63 else label[:60] + "...")

@@ -27,8 +27,7 @@ def finding(
     """Return one finding.
 
     kind, namespace, name: the object it is about; namespace None for a cluster-wide one.
-    node: the node it concerns, or None.
-    source: the file or the cluster's context the object came from, or None.
+    node, source: the node it concerns, and the file or context it came from, or None.
     rule: the rule's id, lower-case words joined by hyphens.
     severity: one of SEVERITIES.
     message: what was found and what was expected; to be understood alone.

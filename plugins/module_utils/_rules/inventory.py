@@ -33,7 +33,6 @@ def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: s
     Reasons: name, selector, taint, quantity, other.
     """
     pools = [_pool(node, prefix) for node in nodes]
-    by_name = {pool["name"]: pool for pool in pools}
     result = {}  # type: Dict[str, Any]
     for pool in pools:
         for resource in sorted(set(pool["capacity"]) | set(pool["free"])):
@@ -41,25 +40,35 @@ def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: s
             entry["nodes"].append(pool["name"])
             entry["capacity"] += pool["capacity"].get(resource, 0)
             entry["allocatable"] += pool["free"].get(resource, 0)
-    waiting = []
-    for pod in pods:
-        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-            continue
-        requests = _requests(pod, prefix)
-        pool = by_name.get((pod.get("spec") or {}).get("nodeName"))
-        for resource, quantity in requests.items():
-            entry = _entry(result, resource)
-            if (pod.get("spec") or {}).get("nodeName"):
-                entry["requested"] += quantity
-            if pool is not None:
-                pool["free"][resource] = max(0, pool["free"].get(resource, 0) - quantity)
-        if requests and not (pod.get("spec") or {}).get("nodeName"):
-            waiting.append((pod, requests))
+    waiting = _count_requests(result, pods, {pool["name"]: pool for pool in pools}, prefix)
     for resource, entry in result.items():
         entry["nodes"].sort()
         entry["free"] = sum(pool["free"].get(resource, 0) for pool in pools)
     _add_pending(result, waiting, sorted(pools, key=lambda pool: pool["name"]))
     return {resource: result[resource] for resource in sorted(result)}
+
+
+def _count_requests(
+    result: Dict[str, Any], pods: List[Dict[str, Any]], pools: Dict[str, Any], prefix: str
+) -> List[Tuple[Dict[str, Any], Dict[str, int]]]:
+    """Enter what Pods ask for, take it from their nodes' free units, and return those that wait with their requests."""
+    waiting = []
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            continue
+        requests = _requests(pod, prefix)
+        node = (pod.get("spec") or {}).get("nodeName")
+        for resource, quantity in requests.items():
+            entry = _entry(result, resource)
+            if not node:
+                continue
+            entry["requested"] += quantity
+            if node in pools:
+                free = pools[node]["free"]
+                free[resource] = max(0, free.get(resource, 0) - quantity)
+        if requests and not node:
+            waiting.append((pod, requests))
+    return waiting
 
 
 def _entry(result: Dict[str, Any], resource: str) -> Dict[str, Any]:

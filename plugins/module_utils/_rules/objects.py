@@ -89,14 +89,14 @@ class Collector:
 
     def _is_wanted(self, item: Any, where: str) -> bool:
         if not isinstance(item, dict):
-            raise Unreadable("%s must be an object, not %s" % (where, _type(item)))
+            raise Unreadable("%s must be an object, not %s" % (where, json_type(item)))
         kind = item.get("kind")
         if kind is None or kind == "":
             # The API leaves the kind out in the items of a NodeList, never in a List.
             self._without_kind = self._without_kind or where
             return True
         if not isinstance(kind, str):
-            raise Unreadable("%s: kind must be a string, not %s" % (where, _type(kind)))
+            raise Unreadable("%s: kind must be a string, not %s" % (where, json_type(kind)))
         return kind == self._kind and _is_core(item)
 
 
@@ -109,7 +109,7 @@ def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List
     if isinstance(data, list):
         data = {"kind": kind + "List", "items": data}
     if not isinstance(data, dict):
-        raise Unreadable("it is %s, expected a list of %ss, a List or one %s" % (_type(data), kind, kind))
+        raise Unreadable("it is %s, expected a list of %ss, a List or one %s" % (json_type(data), kind, kind))
     items = data.get("items")
     if isinstance(items, list):
         for item in items:
@@ -130,22 +130,20 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
             value = (value or {}).get(inner)
         if value is not None and not isinstance(value, expected):
             raise Unreadable("%s %s: %s must be %s, not %s"
-                             % (kind, _brief(name), path, _JSON_TYPES[expected], _type(value)))
+                             % (kind, _brief(name), path, _JSON_TYPES[expected], json_type(value)))
         for entry in value if expected is list and value else ():
             if not isinstance(entry, dict):
-                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, _type(entry)))
+                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, json_type(entry)))
+
+
+def json_type(value: Any) -> str:
+    """Return what a value is in JSON, for messages, such as "an array"."""
+    return next((words for known, words in _JSON_TYPES.items() if isinstance(value, known)), type(value).__name__)
 
 
 def _is_core(item: Dict[str, Any]) -> bool:
     # Other API groups have kinds of the same name, such as longhorn.io's Node.
     return item.get("apiVersion") in (None, "", "v1")
-
-
-def _type(value: Any) -> str:
-    for known, words in _JSON_TYPES.items():
-        if isinstance(value, known) and not (known is int and isinstance(value, bool)):
-            return words
-    return type(value).__name__
 
 
 def _brief(text: str) -> str:

@@ -83,9 +83,10 @@ def _shown(value: Any) -> str:
         return "a number beyond 64 bits"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if not isinstance(value, (str, int, float)):
-        return "an object" if isinstance(value, dict) else "a " + type(value).__name__
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "an array"
     if not isinstance(value, str):
-        return str(value)
+        value = str(value)
+        return value if len(value) <= 60 else value[:60] + "..."
     text = '"%s"' % ascii(value[:60])[1:-1]
     return text if len(value) <= 60 else text[:-1] + '..."'

@@ -11,7 +11,8 @@
 #
 # The shell reads only the lines up to the second row of quotes and hands this file to
 # Python, for which they are one string. -I: a json.py beside a dump is not imported.
-# shellcheck disable=SC2317,SC1091,SC1072,SC1073
+# A checker of shell scripts would take the Python for shell:
+# shellcheck disable=all
 ''':'
 command -v python3 >/dev/null 2>&1 && exec python3 -I "$0" "$@"
 echo "check-config.sh: needs Python 3.8 or newer, found no python3" >&2
@@ -52,8 +53,7 @@ def finding(
     """Return one finding.
 
     kind, namespace, name: the object it is about; namespace None for a cluster-wide one.
-    node: the node it concerns, or None.
-    source: the file or the cluster's context the object came from, or None.
+    node, source: the node it concerns, and the file or context it came from, or None.
     rule: the rule's id, lower-case words joined by hyphens.
     severity: one of SEVERITIES.
     message: what was found and what was expected; to be understood alone.
@@ -157,12 +157,163 @@ def _shown(value: Any) -> str:
         return "a number beyond 64 bits"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if not isinstance(value, (str, int, float)):
-        return "an object" if isinstance(value, dict) else "a " + type(value).__name__
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "an array"
     if not isinstance(value, str):
-        return str(value)
+        value = str(value)
+        return value if len(value) <= 60 else value[:60] + "..."
     text = '"%s"' % ascii(value[:60])[1:-1]
     return text if len(value) <= 60 else text[:-1] + '..."'
+
+
+# -------------------- objects.py
+"""Kubernetes objects out of dumps: which of them are wanted and what form they must have.
+
+Private to the collection gpuwl.sandbox. Source: the Kubernetes API conventions
+("Types (Kinds)", "Lists and simple kinds") and what kubectl prints with -o json.
+"""
+
+from typing import Any, Callable, Dict, List
+
+# What the rules rely on. None stands for absent, as it does in Kubernetes.
+_SHAPES = {
+    "Node": (
+        ("metadata.labels", dict), ("spec", dict), ("spec.taints", list),
+        ("status", dict), ("status.capacity", dict), ("status.allocatable", dict),
+    ),
+    "Pod": (
+        ("metadata.labels", dict), ("spec", dict), ("spec.containers", list), ("spec.initContainers", list),
+        ("spec.nodeSelector", dict), ("spec.tolerations", list), ("spec.affinity", dict), ("status", dict),
+    ),
+}
+_JSON_TYPES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean",
+               int: "a number", float: "a number", type(None): "null"}
+
+
+class Unreadable(ValueError):
+    """Input that is no dump of the wanted objects; the message says why, on its own."""
+
+
+class Collector:
+    """Collects what a function makes of the objects of one kind.
+
+    Objects are given one at a time and none is kept, so that a dump may be
+    larger than memory. Complaints about single items wait until finish():
+    until then a second "items" may still replace the first.
+    """
+
+    def __init__(self, kind: str, take: Callable[[Dict[str, Any]], Any]) -> None:
+        self._kind = kind
+        self._take = take
+        self.start_items()
+
+    def start_items(self) -> None:
+        """Begin a list's items; a later "items" replaces an earlier one, as in json.load."""
+        self._taken = []  # type: List[Any]
+        self._count = 0
+        self._problem = ""
+        self._without_kind = ""
+
+    def add(self, item: Any) -> None:
+        """Take the next item of a list, or leave it where it is of another kind."""
+        where = "items[%d]" % self._count
+        self._count += 1
+        if self._problem:
+            return
+        try:
+            if self._is_wanted(item, where):
+                check_shape(item, self._kind, where)
+                self._taken.append(self._take(item))
+        except Unreadable as error:
+            self._problem = str(error)
+
+    def finish(self, top: Dict[str, Any], has_items: bool) -> List[Any]:
+        """Return what was taken, in the order of the dump.
+
+        top: the outermost object without its items; has_items: whether it had a list of them.
+        Raises Unreadable if these were not the wanted objects.
+        """
+        kind = top.get("kind")
+        if not isinstance(kind, str) or not kind:
+            raise Unreadable("it is no Kubernetes object: it has no kind")
+        if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
+            group = "" if _is_core(top) else " of %s" % _brief(str(top["apiVersion"]))
+            raise Unreadable("it is of kind %s%s, expected a List, %sList or %s"
+                             % (_brief(kind), group, self._kind, self._kind))
+        if kind == self._kind:
+            check_shape(top, kind, "the object")
+            return [self._take(top)]
+        if not has_items:
+            raise Unreadable("it is of kind %s and has no array of items" % kind)
+        if kind == "List" and self._without_kind:
+            raise Unreadable("%s of the List has no kind" % self._without_kind)
+        if self._problem:
+            raise Unreadable(self._problem)
+        if self._count and not self._taken:
+            raise Unreadable("none of its %d items is a %s" % (self._count, self._kind))
+        return self._taken
+
+    def _is_wanted(self, item: Any, where: str) -> bool:
+        if not isinstance(item, dict):
+            raise Unreadable("%s must be an object, not %s" % (where, json_type(item)))
+        kind = item.get("kind")
+        if kind is None or kind == "":
+            # The API leaves the kind out in the items of a NodeList, never in a List.
+            self._without_kind = self._without_kind or where
+            return True
+        if not isinstance(kind, str):
+            raise Unreadable("%s: kind must be a string, not %s" % (where, json_type(kind)))
+        return kind == self._kind and _is_core(item)
+
+
+def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List[Any]:
+    """Collect from objects in memory: a list of them, a List, or one object.
+
+    Returns what `take` makes of each object of that kind; raises Unreadable.
+    """
+    collector = Collector(kind, take)
+    if isinstance(data, list):
+        data = {"kind": kind + "List", "items": data}
+    if not isinstance(data, dict):
+        raise Unreadable("it is %s, expected a list of %ss, a List or one %s" % (json_type(data), kind, kind))
+    items = data.get("items")
+    if isinstance(items, list):
+        for item in items:
+            collector.add(item)
+    return collector.finish(data, isinstance(items, list) or ("items" in data and items is None))
+
+
+def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
+    """Raise Unreadable unless the object has a name and the form the rules rely on."""
+    metadata = item.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name.strip():
+        raise Unreadable("%s is a %s without a name (metadata.name)" % (where, kind))
+    for path, expected in _SHAPES[kind]:
+        outer, dot, inner = path.partition(".")
+        value = item.get(outer)
+        if dot:
+            value = (value or {}).get(inner)
+        if value is not None and not isinstance(value, expected):
+            raise Unreadable("%s %s: %s must be %s, not %s"
+                             % (kind, _brief(name), path, _JSON_TYPES[expected], json_type(value)))
+        for entry in value if expected is list and value else ():
+            if not isinstance(entry, dict):
+                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, json_type(entry)))
+
+
+def json_type(value: Any) -> str:
+    """Return what a value is in JSON, for messages, such as "an array"."""
+    return next((words for known, words in _JSON_TYPES.items() if isinstance(value, known)), type(value).__name__)
+
+
+def _is_core(item: Dict[str, Any]) -> bool:
+    # Other API groups have kinds of the same name, such as longhorn.io's Node.
+    return item.get("apiVersion") in (None, "", "v1")
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # -------------------- consistency.py
@@ -310,160 +461,8 @@ def _found(advertised: Dict[str, int]) -> str:
 def _quoted(label: Any) -> str:
     """Show a label's value, cut to a length for reading."""
     if not isinstance(label, str):
-        return "of type " + type(label).__name__
+        return "of the wrong type, %s," % json_type(label)
     return '"%s"' % (label if len(label) <= 63 else label[:60] + "...")
-
-
-# -------------------- objects.py
-"""Kubernetes objects out of dumps: which of them are wanted and what form they must have.
-
-Private to the collection gpuwl.sandbox. Source: the Kubernetes API conventions
-("Types (Kinds)", "Lists and simple kinds") and what kubectl prints with -o json.
-"""
-
-from typing import Any, Callable, Dict, List
-
-# What the rules rely on. None stands for absent, as it does in Kubernetes.
-_SHAPES = {
-    "Node": (
-        ("metadata.labels", dict), ("spec", dict), ("spec.taints", list),
-        ("status", dict), ("status.capacity", dict), ("status.allocatable", dict),
-    ),
-    "Pod": (
-        ("metadata.labels", dict), ("spec", dict), ("spec.containers", list), ("spec.initContainers", list),
-        ("spec.nodeSelector", dict), ("spec.tolerations", list), ("spec.affinity", dict), ("status", dict),
-    ),
-}
-_JSON_TYPES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean",
-               int: "a number", float: "a number", type(None): "null"}
-
-
-class Unreadable(ValueError):
-    """Input that is no dump of the wanted objects; the message says why, on its own."""
-
-
-class Collector:
-    """Collects what a function makes of the objects of one kind.
-
-    Objects are given one at a time and none is kept, so that a dump may be
-    larger than memory. Complaints about single items wait until finish():
-    until then a second "items" may still replace the first.
-    """
-
-    def __init__(self, kind: str, take: Callable[[Dict[str, Any]], Any]) -> None:
-        self._kind = kind
-        self._take = take
-        self.start_items()
-
-    def start_items(self) -> None:
-        """Begin a list's items; a later "items" replaces an earlier one, as in json.load."""
-        self._taken = []  # type: List[Any]
-        self._count = 0
-        self._problem = ""
-        self._without_kind = ""
-
-    def add(self, item: Any) -> None:
-        """Take the next item of a list, or leave it where it is of another kind."""
-        where = "items[%d]" % self._count
-        self._count += 1
-        if self._problem:
-            return
-        try:
-            if self._is_wanted(item, where):
-                check_shape(item, self._kind, where)
-                self._taken.append(self._take(item))
-        except Unreadable as error:
-            self._problem = str(error)
-
-    def finish(self, top: Dict[str, Any], has_items: bool) -> List[Any]:
-        """Return what was taken, in the order of the dump.
-
-        top: the outermost object without its items; has_items: whether it had a list of them.
-        Raises Unreadable if these were not the wanted objects.
-        """
-        kind = top.get("kind")
-        if not isinstance(kind, str) or not kind:
-            raise Unreadable("it is no Kubernetes object: it has no kind")
-        if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
-            group = "" if _is_core(top) else " of %s" % _brief(str(top["apiVersion"]))
-            raise Unreadable("it is of kind %s%s, expected a List, %sList or %s"
-                             % (_brief(kind), group, self._kind, self._kind))
-        if kind == self._kind:
-            check_shape(top, kind, "the object")
-            return [self._take(top)]
-        if not has_items:
-            raise Unreadable("it is of kind %s and has no array of items" % kind)
-        if kind == "List" and self._without_kind:
-            raise Unreadable("%s of the List has no kind" % self._without_kind)
-        if self._problem:
-            raise Unreadable(self._problem)
-        if self._count and not self._taken:
-            raise Unreadable("none of its %d items is a %s" % (self._count, self._kind))
-        return self._taken
-
-    def _is_wanted(self, item: Any, where: str) -> bool:
-        if not isinstance(item, dict):
-            raise Unreadable("%s must be an object, not %s" % (where, _type(item)))
-        kind = item.get("kind")
-        if kind is None or kind == "":
-            # The API leaves the kind out in the items of a NodeList, never in a List.
-            self._without_kind = self._without_kind or where
-            return True
-        if not isinstance(kind, str):
-            raise Unreadable("%s: kind must be a string, not %s" % (where, _type(kind)))
-        return kind == self._kind and _is_core(item)
-
-
-def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List[Any]:
-    """Collect from objects in memory: a list of them, a List, or one object.
-
-    Returns what `take` makes of each object of that kind; raises Unreadable.
-    """
-    collector = Collector(kind, take)
-    if isinstance(data, list):
-        data = {"kind": kind + "List", "items": data}
-    if not isinstance(data, dict):
-        raise Unreadable("it is %s, expected a list of %ss, a List or one %s" % (_type(data), kind, kind))
-    items = data.get("items")
-    if isinstance(items, list):
-        for item in items:
-            collector.add(item)
-    return collector.finish(data, isinstance(items, list) or ("items" in data and items is None))
-
-
-def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
-    """Raise Unreadable unless the object has a name and the form the rules rely on."""
-    metadata = item.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    if not isinstance(name, str) or not name.strip():
-        raise Unreadable("%s is a %s without a name (metadata.name)" % (where, kind))
-    for path, expected in _SHAPES[kind]:
-        outer, dot, inner = path.partition(".")
-        value = item.get(outer)
-        if dot:
-            value = (value or {}).get(inner)
-        if value is not None and not isinstance(value, expected):
-            raise Unreadable("%s %s: %s must be %s, not %s"
-                             % (kind, _brief(name), path, _JSON_TYPES[expected], _type(value)))
-        for entry in value if expected is list and value else ():
-            if not isinstance(entry, dict):
-                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, _type(entry)))
-
-
-def _is_core(item: Dict[str, Any]) -> bool:
-    # Other API groups have kinds of the same name, such as longhorn.io's Node.
-    return item.get("apiVersion") in (None, "", "v1")
-
-
-def _type(value: Any) -> str:
-    for known, words in _JSON_TYPES.items():
-        if isinstance(value, known) and not (known is int and isinstance(value, bool)):
-            return words
-    return type(value).__name__
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # -------------------- dump.py
