@@ -46,7 +46,6 @@ class ActionModule(ActionBase):
         try:
             _validate(dumps)
             api = connect(**args) if dumps else None
-            version = api.request("get", "/version", ("get", "/version", None))["gitVersion"] if api else None
             # All is read before the first file is touched.
             outcomes = [_compare(api, dump) for dump in dumps]
             if not self._task.check_mode:
@@ -55,7 +54,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(str(error)) from error
         result: dict[str, Any] = {
             "changed": any(outcome["change"] for outcome in outcomes),
-            "kubernetes_version": version,
+            "kubernetes_version": api.version if api else None,
             "dumps": [{"path": outcome["path"], "kind": outcome["kind"], "count": outcome["count"], "changed": bool(outcome["change"])} for outcome in outcomes],
         }
         if self._task.diff:

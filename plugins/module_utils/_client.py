@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import time
 from urllib.parse import quote
 
@@ -66,38 +67,53 @@ def connect(module=None, **auth):
     Raises ApiError in one line for a configuration that can't be used, refused credentials, or a server that is away.
     """
     try:
-        k8s = _first_contact(module, auth)
+        k8s, version = _first_contact(module, auth)
     except DynamicApiError as error:
-        raise explain_refusal(error, "get", "the API's version") from error
+        raise explain_refusal(error, "get", "/version") from error
     except urllib3.exceptions.HTTPError as error:
-        raise explain_silence(error, _asked_host(module, auth)) from error
+        raise explain_silence(error, _option("host", module, auth) or "the server that the kubeconfig names") from error
     except Exception as error:  # kubernetes.config, yaml, OSError, CoreException: whatever the configuration provokes
-        raise explain_configuration(error) from error
-    return Api(k8s)
+        raise explain_configuration(error, _option("kubeconfig", module, auth)) from error
+    return Api(k8s, version)
 
 
 def _first_contact(module, auth):
-    """kubernetes.core asks for the version as soon as it has a client; its client repeats nothing, so do it here."""
+    """Return kubernetes.core's client and the API server's version, from the server itself.
+
+    kubernetes.core keeps what it learnt of a server in a file, so having its client does not mean that anybody answers.
+    This asks without the patience of later requests: a cluster that is down is told at once.
+    """
     for pause in (0.5, 1, 2, None):
         try:
-            return get_api_client(module=module, **auth)
+            k8s = get_api_client(module=module, **auth)
+            return k8s, _version(k8s)
         except DynamicApiError as error:
             if pause is None or error.status not in NOT_NOW:
                 raise
             time.sleep(pause)
 
 
-def _asked_host(module, auth):
-    return (module.params if module else auth).get("host") or "the server that the kubeconfig names"
+def _version(k8s):
+    try:
+        return json.loads(k8s.client.request("get", "/version", serialize=False, _request_timeout=TIMEOUT).data)["gitVersion"]
+    except DynamicApiError as error:
+        # A hardened cluster may keep its version to itself. It answers, and that is what was asked.
+        if error.status == 403:
+            return None
+        raise
+
+
+def _option(name, module, auth):
+    return (module.params if module else auth).get(name) or os.environ.get(f"K8S_AUTH_{name.upper()}")
 
 
 class Api:
     """A connection that is kept, with retries. Every failure is an ApiError in one line."""
 
-    def __init__(self, k8s):
+    def __init__(self, k8s, version=None):
         configuration = k8s.configuration
         configuration.retries = Retries(
-            total=6, read=2, status_forcelist=NOT_NOW, allowed_methods=None, backoff_factor=0.3, backoff_max=4, raise_on_status=False
+            total=6, read=2, other=0, status_forcelist=NOT_NOW, allowed_methods=None, backoff_factor=0.3, backoff_max=4, raise_on_status=False
         )
         # The retries of a client are fixed when it is made, so make one anew; its headers carry the impersonation.
         client = kubernetes.client.ApiClient(configuration)
@@ -105,6 +121,8 @@ class Api:
         self._dynamic = k8s.client
         self._dynamic.client = client
         self.host = configuration.host
+        # Such as v1.37.2; None where the server does not tell.
+        self.version = version
 
     def request(self, method, path, access, **params):
         """Send one request and return the answer's JSON.

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 
@@ -68,8 +69,13 @@ def explain_silence(error, host):
     return ApiError(f"no answer from {host}: {text[:300]}; check that the cluster runs and that host, proxy and kubeconfig are right")
 
 
-def explain_configuration(error):
-    """An ApiError for a configuration that could not be read or used."""
-    text = one_line(error)
-    text = re.sub(r"^Could not create API client: ", "", text)
-    return ApiError(f"the connection options can't be used: {text[:500] or type(error).__name__}; check kubeconfig (does the file exist, is it valid?), context and host")
+def explain_configuration(error, kubeconfig):
+    """An ApiError for a configuration that could not be read or used. kubeconfig: the path(s) given, a dict, or None."""
+    text = re.sub(r"^Could not create API client: ", "", one_line(error))[:500] or type(error).__name__
+    if not isinstance(kubeconfig, str):
+        where = "the connection options" if kubeconfig is None else "the kubeconfig given as data"
+        return ApiError(f"{where} can't be used: {text}; check kubeconfig, context and host")
+    missing = [path for path in kubeconfig.split(os.pathsep) if not os.path.exists(os.path.expanduser(path))]
+    if missing:
+        return ApiError(f"the kubeconfig {', '.join(missing)} does not exist: give the path of the one that your cluster was created with")
+    return ApiError(f"the kubeconfig {kubeconfig} can't be used: {text}; check that it is a kubeconfig and holds the context")

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -31,6 +33,13 @@ kind: KwokctlConfiguration
 options:
   bindAddress: 127.0.0.1
   kubectlBinary: {kubectl}
+  kubeApiserverPort: {port}
+# With an election these two end when the API server is away for ten seconds, as it is in some tests.
+componentsPatches:
+- name: kube-controller-manager
+  extraArgs: [{{key: leader-elect, value: "false"}}]
+- name: kube-scheduler
+  extraArgs: [{{key: leader-elect, value: "false"}}]
 """
 
 
@@ -90,6 +99,16 @@ class Cluster:
         ]
         self.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
+    def await_nodes(self, *names: str) -> None:
+        """Wait until nodes are Ready and take Pods: a new one has a taint until KWOK has reported for it."""
+
+        def ready() -> bool:
+            items = self.get("nodes")["items"]
+            return not any(item["spec"].get("taints") for item in items if item["metadata"]["name"] in names)
+
+        self.kubectl("wait", "--for=condition=Ready", "--timeout=30s", *(f"node/{name}" for name in names))
+        _await(ready, 30, f"the taints of {', '.join(names)} to go")
+
     def component(self, name: str) -> int:
         """The process id of a component such as kube-apiserver."""
         # Asked of /proc, because kwokctl's file is out of date after a restart by these tests.
@@ -108,10 +127,10 @@ class Cluster:
         with open(self.folder / "restarted.log", "a", encoding="utf-8") as log:
             subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
         if wait:
-            _await(lambda: self.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok", 60, "the API server to be ready")
+            _await(lambda: self.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok", 60, f"the API server to be ready; see {log.name}")
 
     def create(self) -> None:
-        (self.folder / "kwokctl.yaml").write_text(KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path))
+        (self.folder / "kwokctl.yaml").write_text(KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path, port=_free_port()))
         command = [str(self.bin / "kwokctl"), "create", "cluster", "--config", str(self.folder / "kwokctl.yaml"), "--name=t", "--runtime=binary"]
         for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
             command += [f"--{name}-binary", str(self.bin / name)]
@@ -120,8 +139,11 @@ class Cluster:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
         if done.returncode:
             pytest.fail(f"kwokctl could not create a cluster: {done.stderr[-2000:]}", pytrace=False)
-        # A namespace takes Pods only once the controller manager has made its service account.
-        _await(lambda: "default" in self.kubectl("get", "serviceaccount", "-n", "default", "-o", "name", check=False), 60, "the first service account")
+        self.await_namespace("default")
+
+    def await_namespace(self, name: str) -> None:
+        """Wait until a namespace takes Pods, which is when the controller manager has made its service account."""
+        _await(lambda: "default" in self.kubectl("get", "serviceaccount", "-n", name, "-o", "name", check=False), 60, f"the service account of {name}")
 
     def destroy(self) -> None:
         """End every process that has this cluster's folder in its command line, and remove the folder."""
@@ -143,6 +165,15 @@ def _processes_of(folder: Path) -> list[tuple[int, list[str]]]:
             if command[0].startswith(f"{folder}/"):
                 found.append((int(entry.name), command))
     return found
+
+
+def _free_port() -> int:
+    """A port that stays ours while the API server is down for a test: neither of the kernel's range nor of kwokctl's choice."""
+    for port in random.sample(range(20000, 30000), 50):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+    pytest.fail("no free port between 20000 and 30000")
 
 
 def _alive(pid: int) -> bool:

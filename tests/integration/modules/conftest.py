@@ -87,4 +87,5 @@ def namespace(cluster, request):
     """A namespace of the test's own."""
     name = request.node.name.replace("_", "-").replace("[", "-").replace("]", "").lower()[:63].strip("-")
     cluster.kubectl("create", "namespace", name)
+    cluster.await_namespace(name)
     return name

@@ -163,7 +163,7 @@ def test_conflict_is_planned_anew(modules, cluster, monkeypatch):
 
     def read_then_others_write(*args, **keywords):
         found = read(*args, **keywords)
-        if "race-0" in found:
+        if "race-0" in found[0]:
             write_status(cluster, "race-0", "somebody", capacity={"theirs.com/x": "1"}, allocatable={"theirs.com/x": "1"})
         else:
             write_status(cluster, "race-1", "kubelet", capacity={GPU: "9"}, allocatable={GPU: "9"})
