@@ -7,6 +7,7 @@ Private to the collection gpuwl.sandbox. Source: the lab's step 8.
 """
 
 import os
+import signal
 import sys
 from typing import Any, Dict, List
 
@@ -77,4 +78,5 @@ def _write(descriptor: int, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    raise SystemExit(main(sys.argv[1:]))

@@ -33,19 +33,23 @@ def read_dump(path: str, kind: str, take: Callable[[Dict[str, Any]], Any]) -> Li
     try:
         with open(path, "rb") as stream:
             return _read(_Text(stream, CHUNK), Collector(kind, take), kind)
-    except Unreadable as error:
-        problem = str(error)
-    except OSError as error:
-        problem = "cannot be read: %s" % (error.strerror or error)
-    except UnicodeDecodeError as error:
-        problem = "it is no text in %s: %s" % (error.encoding.upper(), _HINT % kind.lower())
-    except RecursionError:
-        problem = "its JSON is nested too deeply"
-    except MemoryError:
-        problem = "an item of it is larger than the memory"
-    except ValueError as error:
-        problem = "it is no usable JSON: %s" % error
-    raise Unreadable("%s: %s" % (path, problem))
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise Unreadable("%s: %s" % (path, _problem(error, kind))) from None
+
+
+def _problem(error: BaseException, kind: str) -> str:
+    """Put into words why a file could not be read as a dump."""
+    if isinstance(error, Unreadable):
+        return str(error)
+    if isinstance(error, OSError):
+        return "cannot be read: %s" % (error.strerror or error)
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text in %s: %s" % (error.encoding.upper(), _HINT % kind.lower())
+    if isinstance(error, RecursionError):
+        return "its JSON is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "an item of it is larger than the memory"
+    return "it is no usable JSON: %s" % error
 
 
 def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:

@@ -34,7 +34,7 @@ def test_nothing_steers_the_terminal(text, shown):
 
 
 def test_a_name_is_one_word():
-    assert lab_text([found("a b")], 1).split(" ")[0] == r"MISMATCH=a\x20b"
+    assert lab_text([found("a b")], 1) == r"MISMATCH=a\x20b m"
 
 
 def test_json():
