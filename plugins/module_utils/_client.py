@@ -113,7 +113,7 @@ class Api:
     def __init__(self, k8s, version=None):
         configuration = k8s.configuration
         configuration.retries = Retries(
-            total=6, read=2, other=0, status_forcelist=NOT_NOW, allowed_methods=None, backoff_factor=0.3, backoff_max=4, raise_on_status=False
+            total=6, read=2, status_forcelist=NOT_NOW, allowed_methods=None, backoff_factor=0.3, backoff_max=4, raise_on_status=False
         )
         # The retries of a client are fixed when it is made, so make one anew; its headers carry the impersonation.
         client = kubernetes.client.ApiClient(configuration)

@@ -1,0 +1,68 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""cluster_dump against kubectl's own output."""
+
+from __future__ import annotations
+
+import json
+import os
+
+
+def task(**options):
+    return {"gpuwl.sandbox.cluster_dump": options}
+
+
+def dump_play(modules, dumps, *flags, **options):
+    tasks = [{**task(dumps=dumps, **options), "register": "saved"}, {"ansible.builtin.debug": {"msg": "RESULT {{ saved | to_json }} END"}}]
+    code, text = modules.playbook(tasks, *flags)
+    return code, text
+
+
+def test_dumps(modules, cluster, namespace, tmp_path):
+    cluster.create_nodes("dump-0", "dump-1")
+    cluster.kubectl("annotate", "node", "dump-0", "note=<b>a & b</b> ü \u2028 end")
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": {"nodeSelector": {"no": "node"}, "containers": [{"name": "c", "image": "x"}]}}
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(pod))
+    modules.run("placement_info", namespace=namespace, pods=["p"], wait_timeout=30)
+    folder = tmp_path / "made"
+    dumps = [
+        {"kind": "nodes", "path": str(folder / "nodes.json")},
+        {"kind": "Pod", "namespace": namespace, "path": str(folder / "pods.json")},
+        {"kind": "pods", "namespace": "kube-public", "path": str(folder / "none.json")},
+    ]
+    code, text = dump_play(modules, dumps, "--check", "--diff")
+    assert code == 0 and "changed=1" in text and not folder.exists(), text
+    code, text = dump_play(modules, dumps, "--diff")
+    assert code == 0 and "changed=1" in text and "v1.37.2" in text, text
+    assert "podCIDR" not in text and "containers" not in text, "objects must not travel through results"
+    # A node's heartbeat may come between the two; nothing else differs.
+    same = [
+        (folder / "pods.json").read_text() == cluster.kubectl("get", "pods", "-n", namespace, "-o", "json"),
+        (folder / "none.json").read_text() == cluster.kubectl("get", "pods", "-n", "kube-public", "-o", "json"),
+    ]
+    assert same == [True, True]
+    ours, theirs = (folder / "nodes.json").read_text(), cluster.kubectl("get", "nodes", "-o", "json")
+    steady = [[line for line in text.splitlines() if "resourceVersion" not in line and "Time" not in line] for text in (ours, theirs)]
+    assert steady[0] == steady[1] and "\\u003cb\\u003ea \\u0026 b" in ours and "ü" in ours
+    assert os.stat(folder / "nodes.json").st_mode & 0o777 == 0o644 and sorted(os.listdir(folder)) == ["nodes.json", "none.json", "pods.json"]
+    before = os.stat(folder / "nodes.json").st_mtime_ns
+    code, text = dump_play(modules, dumps)
+    assert code == 0 and "changed=0" in text and os.stat(folder / "nodes.json").st_mtime_ns == before, text
+    cluster.kubectl("label", "node", "dump-1", "new=1")
+    code, text = dump_play(modules, dumps, "--diff")
+    assert "changed=1" in text and "~ dump-1" in text and "~ dump-0" not in text, text
+    assert '"new": "1"' in (folder / "nodes.json").read_text()
+
+
+def test_what_is_wrong_is_told_before_anything_is_written(modules, tmp_path):
+    dumps = [{"kind": "Secret", "path": str(tmp_path / "a")}, {"kind": "Node", "namespace": "x", "path": str(tmp_path)}, {"kind": "Pod", "path": str(tmp_path / "b")}]
+    code, text = modules.playbook([task(dumps=dumps)])
+    flat = " ".join(text.split())
+    assert code != 0 and "Traceback" not in text
+    for part in ("dumps[0].kind 'Secret': expected Node or Pod", "dumps[1].namespace 'x'", "is a folder"):
+        assert part in flat, text
+    assert not (tmp_path / "b").exists()
+    code, text = modules.playbook([task(dumps=dumps[2:], kubeconfig=str(tmp_path / "absent"))])
+    assert code != 0 and "does not exist" in text and "Traceback" not in text
