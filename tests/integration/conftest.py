@@ -49,7 +49,7 @@ def binaries() -> Path:
     folder = Path(os.environ.get("GPUWL_BIN") or cache).resolve()
     missing = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
     if missing:
-        pytest.fail(f"no {', '.join(missing)} in {folder}: run `make binaries`, or name a folder that has them in GPUWL_BIN", pytrace=False)
+        pytest.fail(f"no {', '.join(missing)} in {folder}: run `make programs`, or name a folder that has them in GPUWL_BIN", pytrace=False)
     return folder
 
 

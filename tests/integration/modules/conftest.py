@@ -17,10 +17,13 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
 
 ROOT = Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / ".collections"
-sys.path.insert(0, str(COLLECTIONS))
+# Makes ansible_collections.gpuwl.sandbox this checkout, whatever its folder is called.
+if not any(isinstance(finder, _AnsibleCollectionFinder) for finder in sys.meta_path):
+    _AnsibleCollectionFinder(paths=[str(COLLECTIONS)])._install()
 
 PACKAGE = "ansible_collections.gpuwl.sandbox.plugins.modules."
 

@@ -1,0 +1,54 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.gpuwl.sandbox.plugins.module_utils import _dump as dump
+
+
+def node(name, **metadata):
+    return {"metadata": {"name": name, **metadata}, "status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1", "lastTransitionTime": "1"}]}}
+
+
+def test_render_as_kubectl_does():
+    text = dump.render(dump.as_list("Node", [node("n", managedFields=[1], note="<a> & \u2028ü", empty={}, none=[])]))
+    assert text.startswith('{\n    "apiVersion": "v1",\n    "items": [\n        {\n            "apiVersion": "v1",\n            "kind": "Node",\n')
+    assert text.endswith('    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
+    assert '"note": "\\u003ca\\u003e \\u0026 \\u2028ü"' in text and '"empty": {}' in text and '"none": []' in text and "managedFields" not in text
+    assert json.loads(text)["items"][0]["metadata"]["note"] == "<a> & \u2028ü"
+
+
+def test_versions_and_heartbeats_are_no_difference():
+    later = node("n", resourceVersion="2", managedFields=[2])
+    later["status"]["conditions"][0].update(lastHeartbeatTime="2", lastTransitionTime="2")
+    assert not any(dump.differences({"items": [node("n", resourceVersion="1")]}, {"items": [later]}).values())
+
+
+@pytest.mark.parametrize("path, value", [("metadata", {"name": "n", "creationTimestamp": "2"}), ("status", {"conditions": [{"type": "Ready", "status": "False"}]}), ("spec", {"x": 1})])
+def test_all_else_is(path, value):
+    assert dump.differences({"items": [node("n")]}, {"items": [{**node("n"), path: value}]})["changed"] == ["n"]
+
+
+def test_came_and_went():
+    old, new = [node("a"), node("b", namespace="x")], [node("a"), node("b", namespace="y")]
+    found = dump.differences({"items": old}, {"items": new})
+    assert found == {"added": ["y/b"], "removed": ["x/b"], "changed": []}
+    assert dump.summary("f", found, 2) == "+++ f\n+ y/b\n- x/b\n"
+
+
+def test_a_summary_stays_short():
+    text = dump.summary("f", {"added": [str(index) for index in range(5000)], "removed": [], "changed": []}, 5000)
+    assert len(text.splitlines()) == dump.SHOWN + 2 and "4950 more" in text
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"items": [{}]}', '{"kind": "NodeList", "items": []}', '{"items": 1}', '{"kind": "List", "items": [1]}'])
+def test_what_is_no_dump_gets_replaced(text):
+    assert dump.parse(text) is None
+
+
+def test_kinds():
+    assert [dump.kind_of(text) for text in ("Node", "nodes", "node", "PODS", "secret", "")] == ["Node", "Node", "Node", "Pod", None, None]
