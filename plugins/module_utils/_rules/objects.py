@@ -67,7 +67,7 @@ class Collector:
         top: the outermost object without its items; has_items: whether it had a list of them.
         Raises Unreadable if these were not the wanted objects.
         """
-        kind = top.get("kind")
+        kind = top.get("kind") or ("List" if has_items and self._count else _likely_kind(top))
         if not isinstance(kind, str) or not kind:
             raise Unreadable("it is no Kubernetes object: it has no kind")
         if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
@@ -92,9 +92,11 @@ class Collector:
             raise Unreadable("%s must be an object, not %s" % (where, json_type(item)))
         kind = item.get("kind")
         if kind is None or kind == "":
-            # The API leaves the kind out in the items of a NodeList, never in a List.
-            self._without_kind = self._without_kind or where
-            return True
+            kind = _likely_kind(item)
+            if not kind:
+                # The API leaves the kind out in the items of a NodeList, never in a List.
+                self._without_kind = self._without_kind or where
+                return True
         if not isinstance(kind, str):
             raise Unreadable("%s: kind must be a string, not %s" % (where, json_type(kind)))
         return kind == self._kind and _is_core(item)
@@ -139,6 +141,14 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
 def json_type(value: Any) -> str:
     """Return what a value is in JSON, for messages, such as "an array"."""
     return next((words for known, words in _JSON_TYPES.items() if isinstance(value, known)), type(value).__name__)
+
+
+def _likely_kind(item: Dict[str, Any]) -> str:
+    """Return the kind of an object whose kind somebody's jq has trimmed off, or ""."""
+    status, spec = item.get("status"), item.get("spec")
+    if isinstance(status, dict) and ("allocatable" in status or "capacity" in status):
+        return "Node"
+    return "Pod" if isinstance(spec, dict) and "containers" in spec else ""
 
 
 def _is_core(item: Dict[str, Any]) -> bool:

@@ -84,6 +84,12 @@ def test_check_reports(dumps):
     assert reports[2]["text"] == "" and str(dumps / "pods.json") in reports[2]["error"]
 
 
+def test_a_node_that_stands_twice_is_judged_twice(dumps):
+    (dumps / "a.json").write_text(json.dumps(listed([BAD, HEALTHY[0], BAD, HEALTHY[0]])))
+    report, = check_reports(str(dumps / "a.json"))
+    assert (report["checked"], len(report["findings"]), report["text"].count("MISMATCH=bad ")) == (4, 2, 2)
+
+
 def test_a_folder_stands_for_its_files(dumps):
     reports = check_reports(str(dumps))
     assert [report["path"] for report in reports] == [

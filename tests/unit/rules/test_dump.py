@@ -18,6 +18,11 @@ def names(path, kind="Node"):
     return dump.read_dump(str(path), kind, lambda item: item["metadata"]["name"])
 
 
+def bare(item):
+    """Return an object without its kind."""
+    return {key: value for key, value in item.items() if key not in ("kind", "apiVersion")}
+
+
 def streamed(data, chunk=dump.CHUNK):
     """Read Nodes out of bytes; give them, or Unreadable itself."""
     try:
@@ -57,8 +62,12 @@ NAMES = ["lab-node-0", "lab-node-1", "lab-node-2"]
 @pytest.mark.parametrize("content, expected", [
     (listed(HEALTHY), NAMES),
     (dict(listed(HEALTHY), kind="NodeList"), NAMES),
-    (listed([{key: value for key, value in one.items() if key != "kind"} for one in HEALTHY], "NodeList"), NAMES),
+    (listed([bare(one) for one in HEALTHY], "NodeList"), NAMES),
+    (listed([{"metadata": {"name": "x"}}], "NodeList"), ["x"]),
     (HEALTHY[0], NAMES[:1]),
+    # Trimmed by hand or by jq.
+    ({"items": HEALTHY}, NAMES), ({"items": [bare(one) for one in HEALTHY]}, NAMES),
+    (listed([bare(one) for one in HEALTHY] + [bare(pod())]), NAMES), (bare(HEALTHY[0]), NAMES[:1]),
     (listed([pod("a"), HEALTHY[0], {"kind": "Service"}, HEALTHY[0]]), ["lab-node-0", "lab-node-0"]),
     (listed([HEALTHY[0], dict(HEALTHY[1], apiVersion="longhorn.io/v1beta2")]), NAMES[:1]),
     (listed([]), []), (listed([], "NodeList"), []), (listed(None), []),
@@ -121,6 +130,8 @@ def test_reads_from_a_pipe():
     ({"kind": "List", "items": {}}, "no array of items"), (listed("x"), "no array of items"),
     (listed([HEALTHY[0], 5]), r"items\[1\] must be an object, not a number"), (listed([None]), r"items\[0\].*null"),
     (listed([{"metadata": {"name": "x"}}]), r"items\[0\] of the List has no kind"),
+    ({"items": [{}]}, r"items\[0\] of the List has no kind"), ({"items": [pod()]}, "none of its 1 items is a Node"),
+    ({"items": [5]}, "must be an object"), ({"metadata": {"name": "x"}}, "no kind"), (bare(pod()), "of kind Pod, expected"),
     (listed([{"kind": 5}]), "kind must be a string"),
     (listed([{"kind": "Node"}]), r"items\[0\] is a Node without a name"),
     (listed([node("")]), "without a name"), (listed([node(5)]), "without a name"), (listed([node(" ")]), "without a name"),
