@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import random
 import re
 import shutil
 import signal
@@ -68,24 +69,27 @@ class KwokCluster:
         found = config.get("components") if isinstance(config, dict) else None
         return found if isinstance(found, list) else []
 
-    def running(self) -> dict[str, int]:
-        """Program path -> pid of every live process started from this cluster's bin folder, pid files unseen."""
-        found = {}
+    def running(self) -> dict[str, list[int]]:
+        """Program path -> pids of the live processes started from this cluster's bin folder.
+
+        Pid files are not asked, nor need the folder still be there: its owner may have deleted it under the processes.
+        """
+        found: dict[str, list[int]] = {}
         prefix = os.fsencode(self.folder / "bin") + b"/"
         for entry in os.scandir("/proc"):
             if not entry.name.isdigit():
                 continue
             try:
+                # A zombie's command line is empty.
                 command = Path(entry.path, "cmdline").read_bytes().split(b"\0", 1)[0]
                 if not command.startswith(prefix) or entry.stat().st_uid != os.getuid():
                     continue
-                # The exe link is unreadable for zombies, whose command line is empty anyway.
                 executable = os.readlink(os.path.join(entry.path, "exe")).removesuffix(" (deleted)")
             except OSError:
                 continue
             program = os.fsdecode(command)
-            if executable == os.path.realpath(program):
-                found[program] = int(entry.name)
+            if os.path.basename(executable) == _program_name(program):
+                found.setdefault(program, []).append(int(entry.name))
         return found
 
     def version(self) -> str | None:
@@ -128,7 +132,8 @@ class KwokCluster:
         """Create the cluster, or start what of it does not run; returns the names of the started components."""
         self._check_programs()
         components = self.components()
-        if not components and self.folder.exists():
+        if not components:
+            self.stop()
             self._clear_unfinished()
         running = self.running()
         missing = [c for c in components if c["binary"] not in running]
@@ -188,7 +193,8 @@ class KwokCluster:
                 f"{self.folder}/kwok.yaml is missing or damaged, so the cluster whose data lie beside it cannot be "
                 "started: put the file back, or remove the cluster (playbooks/teardown.yml) and run again"
             )
-        shutil.rmtree(self.folder)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
 
     def _check_programs(self) -> None:
         missing = [path for path in self.programs.values() if not os.access(path, os.X_OK)]
@@ -202,7 +208,7 @@ class KwokCluster:
         """The cluster's bin folder links to the programs it was made from; mend links to programs that moved."""
         for component in components:
             link = Path(component["binary"])
-            target = self.programs["kwok" if link.name == "kwok-controller" else link.name]
+            target = self.programs[_program_name(component["binary"])]
             if not link.exists():
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.unlink(missing_ok=True)
@@ -221,26 +227,33 @@ class KwokCluster:
                         "remove it (playbooks/teardown.yml) and set control_plane_port"
                     ) from error
 
-    def _write_pid_files(self, components: list[dict[str, Any]], running: dict[str, int]) -> None:
+    def _write_pid_files(self, components: list[dict[str, Any]], running: dict[str, list[int]]) -> None:
         pids = self.folder / "pids"
         pids.mkdir(exist_ok=True)
         for component in components:
             file = pids / (Path(component["binary"]).name + ".pid")
-            pid = running.get(component["binary"])
-            if pid is None:
-                file.unlink(missing_ok=True)
+            if component["binary"] in running:
+                file.write_text(str(running[component["binary"]][0]), "utf-8")
             else:
-                file.write_text(str(pid), "utf-8")
+                file.unlink(missing_ok=True)
 
     def _create_options(self) -> list[str]:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ports = _free_ports(6)
         config = {
             "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
             "kind": "KwokctlConfiguration",
             "options": {
                 # Without this every component listens on all interfaces, etcd without authentication.
                 "bindAddress": "127.0.0.1",
-                "kubeApiserverPort": self.port,
+                # kwokctl takes the highest port that is free just then, so that two starts at once share ports, and one
+                # API server talks to the other's etcd.
+                "kubeApiserverPort": self.port or ports.pop(),
+                "etcdPort": ports.pop(),
+                "etcdPeerPort": ports.pop(),
+                "kubeControllerManagerPort": ports.pop(),
+                "kubeSchedulerPort": ports.pop(),
+                "kwokControllerPort": ports.pop(),
                 # Without this kwokctl looks for kubectl on PATH, then tries to download one.
                 "kubectlBinary": self.programs["kubectl"],
                 "etcdBinary": self.programs["etcd"],
@@ -302,12 +315,11 @@ class KwokCluster:
 
     def stop(self) -> list[str]:
         """End this cluster's processes and no others; returns the names of the programs that ran."""
-        stopped = []
-        by_name = {Path(program).name.replace("kwok-controller", "kwok"): pid for program, pid in self.running().items()}
-        for name in PROGRAMS:
-            if name in by_name:
-                _end(by_name[name])
-                stopped.append(name)
+        by_name = {_program_name(program): pids for program, pids in self.running().items()}
+        stopped = [name for name in PROGRAMS if name in by_name]
+        for name in stopped:
+            for pid in by_name[name]:
+                _end(pid)
         return stopped
 
     def remove(self) -> bool:
@@ -344,6 +356,23 @@ class KwokCluster:
                     "wait for it or end it, then run again"
                 )
             time.sleep(0.2)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody has, below those that the kernel gives to outgoing connections, so that a restart finds them free."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randint(20000, 32000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found += [port] if port not in found else []
+    return found
+
+
+def _program_name(binary: str) -> str:
+    """kwokctl starts kwok by the name kwok-controller, all others by their own."""
+    name = os.path.basename(binary)
+    return "kwok" if name == "kwok-controller" else name
 
 
 def _locked(file: IO[str], path: Path) -> bool:
