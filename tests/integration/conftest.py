@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import random
 import shutil
 import signal
@@ -23,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-KUBERNETES = "v1.37.2"
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kwokctl", "kubectl")
 KWOKCTL_CONFIGURATION = """\
 apiVersion: config.kwok.x-k8s.io/v1alpha1
@@ -45,8 +46,11 @@ componentsPatches:
 
 def binaries() -> Path:
     """The folder of the control plane's binaries; the test fails where one is missing."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuwl" / KUBERNETES
-    folder = Path(os.environ.get("GPUWL_BIN") or cache).resolve()
+    # The role control_plane says the versions, and keeps what it built in a folder named by them.
+    role = yaml.safe_load((ROOT / "roles" / "control_plane" / "defaults" / "main.yml").read_text())
+    versions = "_".join(f"{name}-{role[f'control_plane_{name}_version']}" for name in ("kubernetes", "etcd", "kwok"))
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuwl"
+    folder = Path(os.environ.get("GPUWL_BIN") or cache / f"{versions}_{platform.machine()}").resolve()
     missing = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
     if missing:
         pytest.fail(f"no {', '.join(missing)} in {folder}: run `make programs`, or name a folder that has them in GPUWL_BIN", pytrace=False)

@@ -90,23 +90,25 @@ def test_connection_refused(modules, cluster, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, context, parts",
+    "content, context, part",
     [
-        (None, None, ["absent-kubeconfig does not exist"]),
-        ("", None, ["kubeconfig"]),
-        ("apiVersion: v1\nkind: Config\n", None, ["kubeconfig"]),
-        ("{: not yaml", None, ["kubeconfig"]),
-        (b"\x00\xff\x01".decode("latin-1"), None, ["kubeconfig"]),
-        ("real", "no-such-context", ["no-such-context"]),
+        (None, None, "does not exist"),
+        ("", None, "can't be used"),
+        ("apiVersion: v1\nkind: Config\n", None, "can't be used"),
+        ("{: not yaml", None, "can't be used"),
+        (b"\x00\xff\x01".decode("latin-1"), None, "can't be used"),
+        ("real", "no-such-context", "no-such-context"),
     ],
     ids=["missing", "empty", "hollow", "garbage", "binary", "context"],
 )
-def test_unusable_kubeconfig(modules, cluster, tmp_path, content, context, parts):
+def test_unusable_kubeconfig(modules, cluster, tmp_path, content, context, part):
     path = tmp_path / ("absent-kubeconfig" if content is None else "bad-kubeconfig")
     if content is not None:
         path.write_text(cluster.kubeconfig.read_text() if content == "real" else content)
     done = modules.process("node_status", kubeconfig=str(path), context=context, nodes=[{"name": "x"}])
-    assert_one_line(done, str(path), *parts)
+    # kubernetes.core before 6.3 counts the path as a secret.
+    assert_one_line(done, "the kubeconfig", part)
+    assert str(path) in done["msg"] or "********" in done["msg"]
 
 
 def test_a_certificate_that_is_not_trusted(modules, cluster):
