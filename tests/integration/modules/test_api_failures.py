@@ -106,7 +106,7 @@ def test_unusable_kubeconfig(modules, cluster, tmp_path, content, context, part)
     if content is not None:
         path.write_text(cluster.kubeconfig.read_text() if content == "real" else content)
     done = modules.process("node_status", kubeconfig=str(path), context=context, nodes=[{"name": "x"}])
-    # kubernetes.core before 6.3 counts the path as a secret.
+    # kubernetes.core 6.2 still counts the path as a secret.
     assert_one_line(done, "the kubeconfig", part)
     assert str(path) in done["msg"] or "********" in done["msg"]
 
