@@ -12,7 +12,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiEr
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._nodes import refuse
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_dns_subdomain, invalid_resource_name
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import requested, scheduled_condition
 
 # Seconds after which a watch is opened anew, so that a connection that died unnoticed costs no more than this.
 LONGEST_WATCH = 60
@@ -40,12 +40,6 @@ def validate(params):
     refuse(problems, "these Pods can't be looked for")
 
 
-def scheduled_condition(pod):
-    """The Pod's PodScheduled condition, or {} while it has none."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return next((condition for condition in conditions if condition.get("type") == "PodScheduled"), {})
-
-
 def is_decided(pod):
     """Whether the scheduler has decided: assigned a node, or said Unschedulable. A Pod on its way out counts as gone."""
     if pod is None or pod["metadata"].get("deletionTimestamp"):
@@ -66,41 +60,9 @@ def last_seen(pod):
     return "exists, and no scheduler has looked at it: does the scheduler run, is spec.schedulerName right?"
 
 
-def requested(pod):
-    """The extended resources a Pod asks for, as the scheduler counts them: {name: int}.
-
-    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers: containers
-    run together with sidecars (init containers that restart always); other init containers run one at a time before.
-    """
-    together, peak, sidecars = _sum(pod["spec"].get("containers") or []), {}, {}
-    for container in pod["spec"].get("initContainers") or []:
-        if container.get("restartPolicy") == "Always":
-            sidecars = _added(sidecars, _asked(container))
-            peak = _greatest(peak, sidecars)
-        else:
-            peak = _greatest(peak, _added(sidecars, _asked(container)))
-    return dict(sorted(_greatest(peak, _added(together, sidecars)).items()))
-
-
-def _asked(container):
-    resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: parse_quantity(value) for name, value in asked.items() if invalid_resource_name(name) is None}
-
-
-def _sum(containers):
-    total = {}
-    for container in containers:
-        total = _added(total, _asked(container))
-    return total
-
-
-def _added(one, other):
-    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
-
-
-def _greatest(one, other):
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
+def is_extended(name):
+    """Whether a resource name is an extended resource's, such as nvidia.com/gpu."""
+    return invalid_resource_name(name) is None
 
 
 def placement_of(pod):
@@ -112,7 +74,7 @@ def placement_of(pod):
         "node": node,
         "scheduled": bool(node),
         "phase": (pod.get("status") or {}).get("phase", "Pending"),
-        "requested": requested(pod),
+        "requested": requested(pod, is_extended),
         "reason": "" if node else condition.get("reason", ""),
         "message": "" if node else one_line(condition.get("message", "")),
     }

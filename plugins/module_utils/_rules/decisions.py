@@ -9,7 +9,7 @@ PodScheduled.
 
 from typing import Any, Dict, List, Tuple
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory import _identity as identity, _message as scheduler_message, _requests as requests_of
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import identity, requested, scheduled_condition
 
 
 ORDER = "gpuwl.sandbox/order"
@@ -25,8 +25,8 @@ def decisions(pods: List[Dict[str, Any]], prefix: str = "nvidia.com/") -> List[D
     for pod in sorted(pods, key=_asked):
         node = (pod.get("spec") or {}).get("nodeName")
         status = pod.get("status") or {}
-        conditions = [entry for entry in status.get("conditions") or [] if entry.get("type") == "PodScheduled"]
-        for resource, quantity in requests_of(pod, prefix).items():
+        condition = scheduled_condition(pod)
+        for resource, quantity in requested(pod, lambda name: name.startswith(prefix)).items():
             namespace, name = identity(pod)
             found.append({
                 "namespace": namespace,
@@ -35,8 +35,8 @@ def decisions(pods: List[Dict[str, Any]], prefix: str = "nvidia.com/") -> List[D
                 "quantity": quantity,
                 "phase": status.get("phase") or "Pending",
                 "node": node,
-                "reason": None if node else (conditions[0].get("reason") if conditions else None),
-                "message": None if node else scheduler_message(pod) or None,
+                "reason": None if node else condition.get("reason"),
+                "message": None if node else condition.get("message"),
             })
     return found
 

@@ -11,10 +11,15 @@ The scheduler decides; this counts and explains. Nodes and Pods are expected in
 the form that objects.check_shape has accepted.
 """
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.fits import selector_mismatch, untolerated_taints
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import (
+    identity,
+    positive_quantities,
+    requested,
+    scheduled_condition,
+)
 
 
 def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: str = "nvidia.com/") -> Dict[str, Any]:
@@ -32,7 +37,10 @@ def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: s
     request cannot take, each with node, resource, free, reasons and detail.
     Reasons: name, selector, taint, quantity, other.
     """
-    pools = [_pool(node, prefix) for node in nodes]
+    def counted(name: str) -> bool:
+        return name.startswith(prefix)
+
+    pools = [_pool(node, counted) for node in nodes]
     result = {}  # type: Dict[str, Any]
     for pool in pools:
         for resource in sorted(set(pool["capacity"]) | set(pool["free"])):
@@ -40,7 +48,7 @@ def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: s
             entry["nodes"].append(pool["name"])
             entry["capacity"] += pool["capacity"].get(resource, 0)
             entry["allocatable"] += pool["free"].get(resource, 0)
-    waiting = _count_requests(result, pods, {pool["name"]: pool for pool in pools}, prefix)
+    waiting = _count_requests(result, pods, {pool["name"]: pool for pool in pools}, counted)
     for resource, entry in result.items():
         entry["nodes"].sort()
         entry["free"] = sum(pool["free"].get(resource, 0) for pool in pools)
@@ -49,14 +57,14 @@ def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: s
 
 
 def _count_requests(
-    result: Dict[str, Any], pods: List[Dict[str, Any]], pools: Dict[str, Any], prefix: str
+    result: Dict[str, Any], pods: List[Dict[str, Any]], pools: Dict[str, Any], counted: Callable[[str], bool]
 ) -> List[Tuple[Dict[str, Any], Dict[str, int]]]:
     """Enter what Pods ask for, take it from their nodes' free units, and return those that wait with their requests."""
     waiting = []
     for pod in pods:
         if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             continue
-        requests = _requests(pod, prefix)
+        requests = requested(pod, counted)
         node = (pod.get("spec") or {}).get("nodeName")
         for resource, quantity in requests.items():
             entry = _entry(result, resource)
@@ -76,63 +84,14 @@ def _entry(result: Dict[str, Any], resource: str) -> Dict[str, Any]:
         "nodes": [], "capacity": 0, "allocatable": 0, "requested": 0, "free": 0, "pending": []})
 
 
-def _pool(node: Dict[str, Any], prefix: str) -> Dict[str, Any]:
+def _pool(node: Dict[str, Any], counted: Callable[[str], bool]) -> Dict[str, Any]:
     """Return what one node lists above zero; `free` begins as allocatable."""
     status = node.get("status") or {}
-    capacity = _quantities(status.get("capacity"), prefix)
+    capacity = positive_quantities(status.get("capacity"), counted)
     # The API server fills in an absent allocatable with capacity.
     allocatable = status.get("allocatable")
-    free = dict(capacity) if allocatable is None else _quantities(allocatable, prefix)
+    free = dict(capacity) if allocatable is None else positive_quantities(allocatable, counted)
     return {"name": node["metadata"]["name"], "node": node, "capacity": capacity, "free": free}
-
-
-def _quantities(listed: Any, prefix: str) -> Dict[str, int]:
-    """Return the resources above zero whose names begin with the prefix; what is no quantity counts as zero."""
-    found = {}
-    for name, quantity in (listed or {}).items():
-        if name.startswith(prefix):
-            try:
-                number = parse_quantity(quantity)
-            except ValueError:
-                continue
-            if number:
-                found[name] = number
-    return found
-
-
-def _requests(pod: Dict[str, Any], prefix: str) -> Dict[str, int]:
-    """Return what a Pod asks for in all.
-
-    Containers and sidecars (init containers that restart always) run together;
-    every other init container runs alone, but beside the sidecars begun before it.
-    """
-    spec = pod.get("spec") or {}
-    total = {}  # type: Dict[str, int]
-    for container in spec.get("containers") or []:
-        _add(total, _container(container, prefix))
-    sidecars, peak = {}, {}  # type: Dict[str, int], Dict[str, int]
-    for container in spec.get("initContainers") or []:
-        wanted = _container(container, prefix)
-        if container.get("restartPolicy") == "Always":
-            _add(sidecars, wanted)
-            _add(total, wanted)
-        else:
-            _add(wanted, sidecars)
-            peak.update({name: max(peak.get(name, 0), quantity) for name, quantity in wanted.items()})
-    return {name: max(total.get(name, 0), peak.get(name, 0)) for name in sorted(set(total) | set(peak))}
-
-
-def _container(container: Dict[str, Any], prefix: str) -> Dict[str, int]:
-    """Return what a container asks for; a limit without a request stands for the request."""
-    resources = container.get("resources") or {}
-    listed = dict(resources.get("limits") or {})
-    listed.update(resources.get("requests") or {})
-    return _quantities(listed, prefix)
-
-
-def _add(total: Dict[str, int], more: Dict[str, int]) -> None:
-    for name, quantity in more.items():
-        total[name] = total.get(name, 0) + quantity
 
 
 def _add_pending(
@@ -141,9 +100,9 @@ def _add_pending(
     pools: List[Dict[str, Any]],
 ) -> None:
     """Enter each waiting Pod below each resource name it asks for."""
-    for pod, requests in sorted(waiting, key=lambda item: _identity(item[0])):
-        namespace, name = _identity(pod)
-        message = _message(pod)
+    for pod, requests in sorted(waiting, key=lambda item: identity(item[0])):
+        namespace, name = identity(pod)
+        message = scheduled_condition(pod).get("message") or ""
         # What the Pod's own conditions say about a node holds for all of its resources.
         barred = [_barred(pod, pool["node"]) for pool in pools]
         for resource, quantity in requests.items():
@@ -153,18 +112,6 @@ def _add_pending(
             result[resource]["pending"].append({
                 "namespace": namespace, "name": name, "quantity": quantity, "message": message,
                 "cannot_use": obstacles})
-
-
-def _identity(pod: Dict[str, Any]) -> Tuple[str, str]:
-    return pod["metadata"].get("namespace") or "default", pod["metadata"]["name"]
-
-
-def _message(pod: Dict[str, Any]) -> str:
-    """Return why the scheduler left a Pod without a node, in its own words."""
-    for condition in (pod.get("status") or {}).get("conditions") or []:
-        if condition.get("type") == "PodScheduled":
-            return condition.get("message") or ""
-    return ""
 
 
 def _barred(pod: Dict[str, Any], node: Dict[str, Any]) -> List[Tuple[str, str]]:

@@ -60,4 +60,4 @@ def container(gpus, **more):
     ],
 )
 def test_requested(spec, gpus):
-    assert placement.requested({"spec": spec}) == {GPU: gpus}
+    assert placement.requested({"spec": spec}, placement.is_extended) == {GPU: gpus}
