@@ -15,7 +15,8 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils import _dump
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, auth_argument_spec, connect
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import Change, RecordError, write
 
-MODE = 0o644
+# Pods may carry secrets in their containers' environment.
+MODES = {"Node": 0o644, "Pod": 0o600}
 
 
 def argument_spec() -> dict[str, Any]:
@@ -92,4 +93,4 @@ def _compare(api: Any, dump: dict[str, Any]) -> dict[str, Any]:
     found = _dump.differences(old, new) if old else None
     outcome = {"path": str(path), "kind": dump["kind"], "count": len(items), "summary": _dump.summary(str(path), found, len(items))}
     same = found is not None and not any(found.values())
-    return {**outcome, "change": None if same else Change(path, None, _dump.render(new), MODE)}
+    return {**outcome, "change": None if same else Change(path, None, _dump.render(new), MODES[dump["kind"]])}

@@ -17,7 +17,8 @@ description:
   - A file is written only when it differs from what is there. Differences in C(metadata.resourceVersion),
     C(metadata.managedFields) and in the times C(lastHeartbeatTime) and C(lastTransitionTime) of conditions don't count,
     because they change by themselves.
-  - Files are replaced whole, never left half written, with mode C(0644). Missing folders are made.
+  - Files are replaced whole, never left half written, those of nodes with mode C(0644), those of Pods, whose
+    environment may hold secrets, with C(0600). Missing folders are made.
   - This is an action plugin and always runs on the controller, whatever the host of the play. The objects themselves never
     become part of a variable or a result.
 extends_documentation_fragment:

@@ -47,6 +47,8 @@ def test_dumps(modules, cluster, namespace, tmp_path):
     steady = [[line for line in text.splitlines() if "resourceVersion" not in line and "Time" not in line] for text in (ours, theirs)]
     assert steady[0] == steady[1] and "\\u003cb\\u003ea \\u0026 b" in ours and "ü" in ours
     assert os.stat(folder / "nodes.json").st_mode & 0o777 == 0o644 and sorted(os.listdir(folder)) == ["nodes.json", "none.json", "pods.json"]
+    # Pods may carry secrets in their environment.
+    assert os.stat(folder / "pods.json").st_mode & 0o777 == 0o600
     before = os.stat(folder / "nodes.json").st_mtime_ns
     code, text = dump_play(modules, dumps)
     assert code == 0 and "changed=0" in text and os.stat(folder / "nodes.json").st_mtime_ns == before, text
