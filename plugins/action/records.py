@@ -10,7 +10,15 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import RecordError, compare, remove, remove_empty, write
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import (
+    RecordError,
+    below,
+    compare,
+    make_folders,
+    remove,
+    remove_empty,
+    write,
+)
 
 ARGUMENTS = {
     "root": {"type": "path", "required": True},
@@ -40,15 +48,17 @@ class ActionModule(ActionBase):
         _spec, args = self.validate_argument_spec(argument_spec=ARGUMENTS)
         root = Path(args["root"])
         try:
-            folders = [root / name for name in args["folders"] if not (root / name).is_dir()]
+            folders = [folder for name in args["folders"] if not (folder := below(root, name)).is_dir()]
             changes = [change for record in args["records"] if (change := compare(root, record))]
-            leftovers = [path for name in args["absent"] if (path := root / name).exists()]
+            leftovers = [path for name in args["absent"] if (path := below(root, name)).is_file() or path.is_symlink()]
+            folders_absent = [below(root, name) for name in args["folders_absent"]]
+            # Before anything is written or removed, so that it says the same with and without check mode.
+            diff = [change.diff() for change in changes] + [_removal(path) for path in leftovers]
             if not self._task.check_mode:
-                for folder in folders:
-                    folder.mkdir(parents=True, exist_ok=True)
-                write(changes)
+                make_folders(folders)
                 remove(leftovers)
-                remove_empty(root / name for name in args["folders_absent"])
+                write(changes)
+                remove_empty(folders_absent)
         except RecordError as error:
             raise AnsibleActionFail(str(error)) from error
         result: dict[str, Any] = {
@@ -56,10 +66,13 @@ class ActionModule(ActionBase):
             "written": [str(change.path) for change in changes],
             "removed": [str(path) for path in leftovers],
         }
-        if self._task.diff:
-            result["diff"] = [change.diff() for change in changes] + [
-                {"before": path.read_text("utf-8", "replace") if path.exists() else "(removed)\n", "after": "",
-                 "before_header": str(path), "after_header": "absent"}
-                for path in leftovers
-            ]
-        return result
+        return {**result, "diff": diff} if self._task.diff else result
+
+
+def _removal(path: Path) -> dict[str, str]:
+    """A diff that shows a file going."""
+    try:
+        before = path.read_text("utf-8", "replace")
+    except OSError as error:
+        before = f"(cannot be read: {error.strerror})\n"
+    return {"before": before, "after": "", "before_header": str(path), "after_header": "absent"}

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
@@ -11,10 +13,24 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import pools as rules
 
+# More nodes than anybody simulates; a slip such as [0:99999999] would fill the memory.
+MOST_NAMES = 100_000
+_RANGE = re.compile(r"\[(?:([0-9]*):([0-9]+)|[A-Za-z]:[A-Za-z])(?::([1-9][0-9]*))?\]")
+
 
 def _expand(pattern: str) -> list[str]:
     """Names of a range in Ansible's own inventory syntax."""
-    return expand_hostname_range(pattern) if detect_range(pattern) else [pattern]
+    rest = _RANGE.sub("", pattern)
+    if "[" in rest or "]" in rest:
+        raise ValueError("brackets hold begin:end or begin:end:step, of digits or single letters")
+    if not detect_range(pattern):
+        return [pattern]
+    sizes = [(int(end) - int(begin or 0)) // int(step or 1) + 1 for begin, end, step in _RANGE.findall(pattern) if end]
+    if min(sizes, default=1) < 1:
+        raise ValueError("begin must not be greater than end")
+    if math.prod(sizes) > MOST_NAMES:
+        raise ValueError(f"it stands for {math.prod(sizes)} names, at most {MOST_NAMES} are allowed")
+    return expand_hostname_range(pattern)
 
 
 def pool_nodes(pools: Any, fields: list[str] | None = None) -> list[dict[str, Any]]:

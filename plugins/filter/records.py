@@ -11,13 +11,13 @@ from typing import Any, Callable
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import records, requests
 
 
-def outdated_files(run_file: str, asked: list[dict[str, Any]]) -> list[str]:
-    """Files that the requests of an earlier run wrote and those asked for now do not; none where the run is unreadable."""
+def outdated_files(requests_file: str, asked: list[dict[str, Any]]) -> list[str]:
+    """Files that the requests of an earlier run wrote and those asked for now do not; none where that file is unreadable."""
     try:
-        earlier = requests.request_pods(json.loads(Path(run_file).read_text("utf-8"))["requests"])
-    except (OSError, ValueError, KeyError, TypeError):
+        earlier = requests.request_pods(json.loads(Path(requests_file).read_text("utf-8")))
+    except (OSError, ValueError):
         return []
-    current = records.request_files(asked)
+    current = set(records.request_files(asked))
     return [path for path in records.request_files(earlier) if path not in current]
 
 

@@ -6,11 +6,17 @@
 
 from __future__ import annotations
 
-import time
 from urllib.parse import quote
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, ApiError, collection_path
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_labels import is_reserved
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._watching import watch_until
+
+try:
+    from kubernetes.utils.quantity import parse_quantity as amount
+except ImportError:
+    pass  # AnsibleK8SModule says what is missing, in Ansible's usual words
 
 # Every object that the lab makes carries it, and only what carries it is ever removed.
 MARK = {"app.kubernetes.io/managed-by": "gpuwl.sandbox"}
@@ -58,15 +64,29 @@ def is_own(node):
 
 
 def changes_of(node, entry):
-    """What differs: {} or some of {taints: [...], capacity: {...}}; labels are the business of node_labels."""
+    """What differs: {} or some of {taints: [...], capacity: {name: quantity or None}, labels: {key: None}}.
+
+    The labels here are those that node_labels leaves alone, because elsewhere they are Kubernetes' own; on a node of the
+    lab they came from its declaration.
+    """
     taints = [taint for taint in node["spec"].get("taints") or [] if not taint["key"].startswith(AUTOMATIC_TAINTS)]
-    status = node.get("status") or {}
-    capacity = {name: str(quantity) for name, quantity in entry["capacity"].items()}
+    kept = {"kubernetes.io/hostname", *MARK, *entry["labels"]}
+    changes = {
+        "taints": entry["taints"] if _comparable(taints) != _comparable(entry["taints"]) else None,
+        "capacity": _capacity_changes(node.get("status") or {}, entry["capacity"]),
+        "labels": {key: None for key in node["metadata"].get("labels") or {} if is_reserved(key) and key not in kept},
+    }
+    return {field: change for field, change in changes.items() if change or (field == "taints" and change is not None)}
+
+
+def _capacity_changes(status, wanted):
+    """The native resources that differ in capacity or allocatable; those with a domain belong to node_status."""
     changes = {}
-    if _comparable(taints) != _comparable(entry["taints"]):
-        changes["taints"] = entry["taints"]
-    if any((status.get(field) or {}).get(name) != quantity for field in ("capacity", "allocatable") for name, quantity in capacity.items()):
-        changes["capacity"] = capacity
+    for present in (status.get("capacity") or {}, status.get("allocatable") or {}):
+        for name, quantity in wanted.items():
+            if name not in present or amount(present[name]) != amount(quantity):
+                changes[name] = str(quantity)
+        changes.update({name: None for name in present if "/" not in name and name not in wanted})
     return changes
 
 
@@ -88,6 +108,7 @@ def run(api, params, check_mode):
     removed = sorted(name for name, node in present.items() if is_own(node) and name not in wanted)
     if not check_mode:
         _nodes.write_all(dict.fromkeys(removed), lambda name, _job: _remove(api, name))
+        _remove_leases(api, {*created, *removed})
         _nodes.write_all({name: wanted[name] for name in created}, lambda _name, entry: _create(api, entry))
         _nodes.write_all(updated, lambda name, changes: _update(api, present[name], changes))
         wait_until_ready(api, set(wanted), params["wait_timeout"])
@@ -103,8 +124,11 @@ def run(api, params, check_mode):
 
 
 def _shown(node, changes):
-    before = {"taints": node["spec"].get("taints") or [], "capacity": {k: (node["status"].get("capacity") or {}).get(k) for k in changes.get("capacity", {})}}
-    return {field: before[field] for field in changes}
+    """What the changed fields hold now."""
+    present = {"taints": node["spec"].get("taints") or []}
+    for field, now in (("capacity", (node.get("status") or {}).get("capacity") or {}), ("labels", node["metadata"].get("labels") or {})):
+        present[field] = {key: now.get(key) for key in changes.get(field, {})}
+    return {field: present[field] for field in changes}
 
 
 def _create(api, entry):
@@ -122,22 +146,32 @@ def _update(api, node, changes):
             return {"spec": {"taints": automatic + changes["taints"]}}
 
         _nodes.patch_until_current(api, node, plan)
+    if "labels" in changes:
+        api.patch("nodes", name, {"metadata": {"labels": changes["labels"]}})
     if "capacity" in changes:
         api.patch("nodes", name, {"status": {"capacity": changes["capacity"], "allocatable": changes["capacity"]}}, "status")
 
 
 def _remove(api, name):
-    """Delete a node, and its lease: with the old lease there, kwok may not pick up a new node of the same name."""
-    lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{quote(name, safe='')}"
-    for path, access in (
-        (f"{collection_path('nodes')}/{quote(name, safe='')}", ("delete", "nodes", None)),
-        (lease, ("delete", "leases.coordination.k8s.io", "kube-node-lease")),
-    ):
-        try:
-            api.request("delete", path, access)
-        except ApiError as error:
-            if error.status != 404:
-                raise
+    _delete(api, f"{collection_path('nodes')}/{quote(name, safe='')}", "nodes", None)
+
+
+def _remove_leases(api, names):
+    """Delete the leases of these nodes: with an old one there, kwok may not pick up a new node of the same name."""
+    if names:
+        leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        kind = "leases.coordination.k8s.io"
+        present = api.request("get", leases, ("list", kind, "kube-node-lease"))["items"]
+        old = [lease["metadata"]["name"] for lease in present if lease["metadata"]["name"] in names]
+        _nodes.write_all(dict.fromkeys(old), lambda name, _job: _delete(api, f"{leases}/{quote(name, safe='')}", kind, "kube-node-lease"))
+
+
+def _delete(api, path, resource, namespace):
+    try:
+        api.request("delete", path, ("delete", resource, namespace))
+    except ApiError as error:
+        if error.status != 404:
+            raise
 
 
 def is_ready(node):
@@ -149,22 +183,18 @@ def is_ready(node):
 
 def wait_until_ready(api, names, seconds):
     """Watch until every named node is ready; a time-out names those that are not."""
-    end = time.monotonic() + seconds
-    items, version = api.list("nodes")
-    waiting = names - {node["metadata"]["name"] for node in items if is_ready(node)}
-    while waiting and time.monotonic() < end:
-        try:
-            for kind, node in api.watch("nodes", version, min(end - time.monotonic(), 60)):
-                version = node["metadata"]["resourceVersion"]
-                if kind != "BOOKMARK" and is_ready(node):
-                    waiting.discard(node["metadata"]["name"])
-                if not waiting:
-                    break
-        except ApiError as error:
-            if error.status not in (410, 500):
-                raise
-            items, version = api.list("nodes")
-            waiting = names - {node["metadata"]["name"] for node in items if is_ready(node)}
-    if waiting:
+    waiting = set(names)
+
+    def take_list(items):
+        waiting.clear()
+        waiting.update(names - {node["metadata"]["name"] for node in items if is_ready(node)})
+        return not waiting
+
+    def take_event(_kind, node):
+        if is_ready(node):
+            waiting.discard(node["metadata"]["name"])
+        return not waiting
+
+    if not watch_until(api, "nodes", take_list, take_event, seconds):
         some = ", ".join(sorted(waiting)[:20])
         raise ApiError(f"{len(waiting)} of {len(names)} nodes are not Ready after {seconds} s: {some}; does kwok run?")

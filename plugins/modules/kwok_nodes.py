@@ -11,7 +11,7 @@ short_description: Have exactly these nodes on a KWOK cluster
 version_added: 0.1.0
 author: gpuwl.sandbox contributors (@gpuwl)
 description:
-  - Creates Node objects without a machine behind them, brings their taints and capacity up to date, and removes those that it
+  - Creates Node objects without a machine behind them, brings their taints and native capacity up to date, and removes those that it
     made earlier and that are no longer asked for. kwok plays their kubelet.
   - Nodes that it did not make are never touched. What it makes carries the label C(app.kubernetes.io/managed-by=gpuwl.sandbox).
   - Ends when every node is Ready, so that the scheduler counts them all from then on.
@@ -43,7 +43,9 @@ options:
         type: str
         required: true
       labels:
-        description: Labels that a new node gets. Those of a node that exists are the business of M(gpuwl.sandbox.node_labels).
+        description:
+          - Labels that a new node gets. Those of a node that exists are the business of M(gpuwl.sandbox.node_labels), except that labels with
+            a prefix of Kubernetes itself (C(kubernetes.io), C(k8s.io)) that are not named here are removed.
         type: dict
         default: {}
       taints:
@@ -52,7 +54,7 @@ options:
         elements: dict
         default: []
       capacity:
-        description: Native resources, such as C(cpu), C(memory) and C(pods), for capacity and allocatable alike.
+        description: All native resources, such as C(cpu), C(memory) and C(pods), for capacity and allocatable alike. Others are removed.
         type: dict
         required: true
   wait_timeout:
@@ -82,7 +84,7 @@ created:
   elements: str
   sample: [lab-node-0]
 updated:
-  description: Names of the nodes whose taints or capacity changed.
+  description: Names of the nodes whose taints, capacity or labels with a prefix of Kubernetes changed.
   returned: success
   type: list
   elements: str

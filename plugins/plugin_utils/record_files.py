@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable
@@ -33,37 +35,56 @@ class Change:
         }
 
 
+def below(root: Path, name: str) -> Path:
+    """The path of a file or folder below root; anything else is an error."""
+    path = Path(os.path.normpath(root / name))
+    if not path.is_relative_to(os.path.normpath(root)):
+        raise RecordError(f"record {name!r} would lie outside {root}: give a path below it")
+    return path
+
+
 def compare(root: Path, record: dict[str, Any]) -> Change | None:
     """The change that brings one record about, or None where the file is as it should be.
 
     record: {path: relative to root, content: text, lines, or data for a .json file, mode: octal text}.
-    Text gets exactly one newline at its end.
+    Text gets exactly one newline at its end; without any line the file is empty.
     """
-    path = Path(os.path.normpath(root / record["path"]))
-    if not path.is_relative_to(os.path.normpath(root)):
-        raise RecordError(f"record {record['path']!r} would lie outside {root}: give a path below it")
-    try:
-        mode = int(record["mode"], 8)
-    except ValueError as error:
-        raise RecordError(f"record {record['path']!r}: mode {record['mode']!r} is no octal number such as '0644'") from error
+    path = below(root, record["path"])
+    if not re.fullmatch("0?[0-7]{3}", record["mode"]):
+        raise RecordError(f"record {record['path']!r}: mode {record['mode']!r} is no octal number such as '0644'")
+    mode = int(record["mode"], 8)
     after = _text(record["content"], path.suffix == ".json")
+    if path.is_dir():
+        raise RecordError(f"record {path} cannot be written, because it is a folder: remove or rename it")
     try:
-        before = path.read_text("utf-8", errors="replace") if path.is_file() else None
+        # Bytes, because reading text would hide other line endings.
+        before = path.read_bytes() if path.is_file() else None
         same_mode = before is not None and path.stat().st_mode & 0o777 == mode
     except OSError as error:
         raise _failed(path, error) from error
-    return None if before == after and same_mode else Change(path, before, after, mode)
+    if before == _bytes(after) and same_mode:
+        return None
+    return Change(path, None if before is None else before.decode("utf-8", "replace"), after, mode)
+
+
+def make_folders(folders: list[Path]) -> None:
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _failed(folder, error) from error
 
 
 def write(changes: list[Change]) -> None:
     """Write them all; each file is replaced whole. The error of a failure names what was written before it."""
     written: list[str] = []
     for change in changes:
-        temporary = change.path.with_name(f".{change.path.name}.{os.getpid()}")
+        # Always the same name, so that the next run replaces what a killed one left half written.
+        temporary = change.path.with_name(f".{change.path.name}.part")
         try:
             change.path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-                file.write(change.after)
+            with open(temporary, "wb") as file:
+                file.write(_bytes(change.after))
                 file.flush()
                 os.fchmod(file.fileno(), change.mode)
                 os.fsync(file.fileno())
@@ -78,7 +99,7 @@ def write(changes: list[Change]) -> None:
 def remove(paths: list[Path]) -> None:
     for path in paths:
         try:
-            path.unlink()
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise _failed(path, error) from error
 
@@ -95,10 +116,21 @@ def _text(content: Any, as_json: bool) -> str:
         content = json.dumps(content, indent=2, ensure_ascii=False)
     elif isinstance(content, list):
         content = "\n".join(str(line) for line in content)
-    return str(content).rstrip("\n") + "\n"
+    text = str(content).rstrip("\n")
+    return text + "\n" if text else ""
+
+
+def _bytes(text: str) -> bytes:
+    # Half a surrogate pair, as "\ud800" in somebody's JSON is, has no other form in UTF-8.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _failed(path: Path, error: OSError, written: list[str] | None = None) -> RecordError:
-    advice = "make room and run again" if error.errno in (28, 122) else "make the folder writable, or set another lab_root"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "make room and run again"
+    elif error.errno in (errno.ENOTDIR, errno.EEXIST):
+        advice = "a file is where a folder should be: move it away, or set another lab_root"
+    else:
+        advice = "make the folder writable, or set another lab_root"
     done = f"; written before it: {', '.join(written)}" if written else ""
     return RecordError(f"record {path} cannot be written ({error.strerror}): {advice}{done}")

@@ -7,22 +7,33 @@ Private to the collection gpuwl.sandbox. Source of the form: the role variable l
 """
 
 import re
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import (
+    label_errors,
+    repeated,
+    resource_errors,
+    shown,
+    wrong_type,
+)
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import (
     invalid_dns_subdomain,
     invalid_label_value,
     invalid_qualified_name,
-    invalid_resource_name,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 
 POOL_LABEL = "gpuwl.sandbox/pool"
+# By these the lab knows its own nodes, so no pool may set them.
+OWN_LABELS = (POOL_LABEL, "app.kubernetes.io/managed-by", "kubernetes.io/hostname")
 POOL_KEYS = ("name", "nodes", "workload", "resources", "labels", "taints", "capacity")
 # A node without these takes no Pod at all, whatever its GPUs.
 DEFAULT_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110"}
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# The label kubernetes.io/hostname holds a node's name, and a label's value is no longer.
+LONGEST_NODE_NAME = 63
+_NATIVE = re.compile(r"(cpu|memory|pods|ephemeral-storage|hugepages-[1-9][0-9]*[KMG]i)\Z")
 # The form of a quantity; what it means is not needed here (k8s.io/apimachinery pkg/api/resource).
 _QUANTITY = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?\Z")
 
@@ -35,40 +46,55 @@ def pool_nodes(pools: Any, expand: Callable[[str], List[str]]) -> List[Dict[str,
     Returns a list of {name, pool, labels, resources: {name: whole number}, taints, capacity}.
     Raises ValueError that lists all that is wrong.
     """
-    errors: List[str] = []
-    nodes: List[Dict[str, Any]] = []
     if not isinstance(pools, list) or not pools:
-        raise ValueError("lab_pools must be a list of at least one pool, each {name, nodes, ...}; found: %r" % (pools,))
+        raise ValueError("lab_pools must be a list of at least one pool, each {name, nodes, ...}; found: %s" % shown(pools))
+    errors = []  # type: List[str]
+    declared = []  # type: List[Tuple[Dict[str, Any], List[str]]]
     for number, pool in enumerate(pools):
         where = "lab_pools[%d]" % number
         if not isinstance(pool, dict):
-            errors.append("%s must be a mapping with name and nodes; found: %r" % (where, pool))
+            errors.append("%s must be a mapping with name and nodes; found: %s" % (where, shown(pool)))
             continue
-        where = "pool %s" % pool["name"] if isinstance(pool.get("name"), str) else where
-        errors += ["%s: %s" % (where, error) for error in _pool_errors(pool)]
-        nodes += _nodes_of(pool, where, expand, errors)
-    errors += _repeated([pool.get("name") for pool in pools if isinstance(pool, dict)], "the pool name %s")
-    errors += _repeated([node["name"] for node in nodes], "the node name %s")
+        where = "pool %s" % pool["name"] if isinstance(pool.get("name"), str) and pool["name"] else where
+        names, wrong = _names(pool, expand)
+        errors += ["%s: %s" % (where, error) for error in _pool_errors(pool) + wrong]
+        declared.append((pool, names))
+    errors += repeated((pool["name"] for pool, _names_ in declared if pool.get("name")), "pool name")
+    errors += repeated((name for _pool, names in declared for name in names), "node name")
+    if not errors and not any(names for _pool, names in declared):
+        errors.append("lab_pools declares no node: give at least one pool a name in nodes")
     if errors:
         raise ValueError("; ".join(errors))
-    if not nodes:
-        raise ValueError("lab_pools declares no node: give at least one pool a name in nodes")
-    return nodes
+    return [node for pool, names in declared for node in _nodes_of(pool, names)]
 
 
-def _nodes_of(pool: Dict[str, Any], where: str, expand: Callable[[str], List[str]], errors: List[str]) -> List[Dict[str, Any]]:
-    names: List[str] = []
-    for pattern in pool.get("nodes") if isinstance(pool.get("nodes"), list) else []:
+def _names(pool: Dict[str, Any], expand: Callable[[str], List[str]]) -> Tuple[List[str], List[str]]:
+    """The names of a pool's nodes, and what is wrong with them."""
+    patterns = pool.get("nodes")
+    if not isinstance(patterns, list):
+        return [], ["nodes must be a list of names or ranges such as edge-[00:19]; found: %s" % shown(patterns)]
+    names = []  # type: List[str]
+    errors = []
+    for pattern in patterns:
         try:
-            names += expand(pattern) if isinstance(pattern, str) else [pattern]
+            found = expand(pattern) if isinstance(pattern, str) else [pattern]
         except Exception as error:  # the expansion of ranges belongs to Ansible, which raises what it likes
-            errors.append("%s: nodes: %r is no name or range such as edge-[00:19] (%s)" % (where, pattern, error))
-    for name in names:
-        wrong = invalid_dns_subdomain(name)
-        if wrong:
-            errors.append("%s: nodes: %r is no node name: %s" % (where, name, wrong))
-    if errors:
-        return []
+            errors.append("nodes: %s is no name or range such as edge-[00:19]: %s" % (shown(pattern), error))
+            continue
+        wrong = [name for name in found if _invalid_node_name(name)]
+        if wrong:  # a wrong range is wrong many times: the first name says it
+            errors.append("nodes: %s is no node name: %s" % (shown(wrong[0]), _invalid_node_name(wrong[0])))
+        names += found
+    return names, errors
+
+
+def _invalid_node_name(name: Any) -> Any:
+    if isinstance(name, str) and len(name) > LONGEST_NODE_NAME:
+        return "it has %d characters, at most %d are allowed" % (len(name), LONGEST_NODE_NAME)
+    return invalid_dns_subdomain(name)
+
+
+def _nodes_of(pool: Dict[str, Any], names: List[str]) -> List[Dict[str, Any]]:
     labels = {**(pool.get("labels") or {}), POOL_LABEL: pool["name"]}
     if pool.get("workload") is not None:
         labels[WORKLOAD_LABEL] = pool["workload"]
@@ -81,58 +107,56 @@ def _nodes_of(pool: Dict[str, Any], where: str, expand: Callable[[str], List[str
 def _pool_errors(pool: Dict[str, Any]) -> List[str]:
     errors = ["unknown key %s; known are %s" % (key, ", ".join(POOL_KEYS)) for key in pool if key not in POOL_KEYS]
     if invalid_label_value(pool.get("name")) or not pool.get("name"):
-        errors.append("name %r must be a text of letters, digits, '-', '_' and '.', at most 63 long" % (pool.get("name"),))
-    if not isinstance(pool.get("nodes"), list):
-        errors.append("nodes must be a list of names or ranges such as edge-[00:19]; found: %r" % (pool.get("nodes"),))
-    for key, kind in (("resources", dict), ("labels", dict), ("taints", list), ("capacity", dict)):
-        if not isinstance(pool.get(key) or kind(), kind):
-            errors.append("%s must be a %s; found: %r" % (key, "list" if kind is list else "mapping", pool[key]))
-    if errors:
-        return errors
-    for name, quantity in (pool.get("resources") or {}).items():
-        wrong = invalid_resource_name(name)
-        errors += ["resources: %s is no resource name: %s" % (name, wrong)] if wrong else []
-        try:
-            parse_quantity(quantity)
-        except ValueError as error:
-            errors.append("resources: %s: %s" % (name, error))
-    for name, quantity in (pool.get("capacity") or {}).items():
-        if isinstance(quantity, bool) or not _QUANTITY.match(str(quantity)):
-            errors.append("capacity: %s: %r is no quantity such as 32, 500m or 256Gi" % (name, quantity))
-        if "/" in str(name):
-            errors.append("capacity: %s belongs under resources" % name)
-    return errors + _label_errors(pool) + _taint_errors(pool)
+        errors.append("name must be a text of letters, digits, '-', '_' and '.', at most 63 long; found: %s" % shown(pool.get("name")))
+    errors += _workload_errors(pool)
+    errors += label_errors("labels", pool.get("labels"))
+    errors += resource_errors(pool.get("resources"), least=0)
+    return errors + _taint_errors(pool.get("taints")) + _capacity_errors(pool.get("capacity"))
 
 
-def _label_errors(pool: Dict[str, Any]) -> List[str]:
-    errors = []
-    labels = dict(pool.get("labels") or {})
+def _workload_errors(pool: Dict[str, Any]) -> List[str]:
+    labels = pool.get("labels")
+    labels = labels if isinstance(labels, dict) else {}
+    errors = ["labels: %s is set by the lab itself: leave it out" % key for key in OWN_LABELS if key in labels]
     workload = pool.get("workload")
     if workload is not None:
+        wrong = invalid_label_value(workload)
+        advice = ": put it in quotes" if isinstance(workload, (bool, int, float)) else ""
+        errors += ["workload: %s is no label value: %s%s" % (shown(workload), wrong, advice)] if wrong else []
         if labels.get(WORKLOAD_LABEL, workload) != workload:
-            errors.append("workload is %r, but labels say %s=%s: drop one" % (workload, WORKLOAD_LABEL, labels[WORKLOAD_LABEL]))
-        labels[WORKLOAD_LABEL] = workload
-    for key, value in labels.items():
-        wrong = invalid_qualified_name(key)
-        errors += ["labels: %s is no label key: %s" % (key, wrong)] if wrong else []
-        wrong = invalid_label_value(value)
-        errors += ["labels: %s=%r is no label value: %s" % (key, value, wrong)] if wrong else []
+            said = shown(labels[WORKLOAD_LABEL])
+            errors.append("workload is %s, but labels say %s: %s: drop one" % (shown(workload), WORKLOAD_LABEL, said))
     return errors
 
 
-def _taint_errors(pool: Dict[str, Any]) -> List[str]:
-    errors = []
-    for taint in pool.get("taints") or []:
+def _taint_errors(taints: Any) -> List[str]:
+    errors = wrong_type("taints", taints, list)
+    known = []
+    for taint in (taints or []) if not errors else []:
         if not isinstance(taint, dict) or set(taint) - {"key", "value", "effect"}:
-            errors.append("taints: %r must be {key, value, effect}" % (taint,))
-        elif invalid_qualified_name(taint.get("key")) or invalid_label_value(taint.get("value", "")):
-            errors.append("taints: %r has no valid key or value" % (taint,))
-        elif taint.get("effect") not in TAINT_EFFECTS:
-            errors.append("taints: %s has the effect %r; allowed are %s" % (taint["key"], taint.get("effect"), ", ".join(TAINT_EFFECTS)))
+            errors.append("taints: %s must be {key, value, effect}" % shown(taint))
+            continue
+        wrong = invalid_qualified_name(taint.get("key"))
+        errors += ["taints: key %s: %s" % (shown(taint.get("key")), wrong)] if wrong else []
+        wrong = invalid_label_value(taint.get("value", ""))
+        errors += ["taints: value %s: %s" % (shown(taint["value"]), wrong)] if wrong else []
+        if taint.get("effect") not in TAINT_EFFECTS:
+            errors.append("taints: effect %s; allowed are %s" % (shown(taint.get("effect")), ", ".join(TAINT_EFFECTS)))
+        known.append("%s:%s" % (taint.get("key"), taint.get("effect")))
+    return errors + repeated(known, "taint")
+
+
+def _capacity_errors(capacity: Any) -> List[str]:
+    errors = wrong_type("capacity", capacity, dict)
+    for name, quantity in (capacity or {}).items() if not errors else ():
+        if not isinstance(name, str) or not _NATIVE.match(name):
+            advice = ": it belongs under resources" if "/" in str(name) else ""
+            errors.append("capacity: %s is none of cpu, memory, pods, ephemeral-storage and hugepages-<size>%s" % (shown(name), advice))
+        elif name == "pods":
+            try:
+                parse_quantity(quantity)
+            except ValueError as error:
+                errors.append("capacity: pods: %s" % error)
+        elif isinstance(quantity, bool) or not _QUANTITY.match(str(quantity)):
+            errors.append("capacity: %s: %s is no quantity such as 32, 500m or 256Gi" % (name, shown(quantity)))
     return errors
-
-
-def _repeated(names: List[Any], what: str) -> List[str]:
-    texts = [str(name) for name in names]
-    return ["%s stands %d times: names must be unique" % (what % name, texts.count(name)) for name in sorted(
-        {name for name in texts if texts.count(name) > 1})]

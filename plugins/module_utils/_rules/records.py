@@ -6,7 +6,7 @@
 Private to the collection gpuwl.sandbox. Source of the forms: the lab's steps 1 to 7.
 """
 
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List, Sequence, Set
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
@@ -16,23 +16,29 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.requests impo
 LONGEST_STEM = 240
 
 
-def node_lines(nodes: List[Dict[str, Any]]) -> List[str]:
-    """A line `<node> <label value>` per node, ascending; `none` where the node has no such label.
+def node_lines(nodes: List[Dict[str, Any]], coming: Sequence[Dict[str, Any]] = ()) -> List[str]:
+    """A line `<node> <label value>` per node, ascending; `none` where the node has no such label or an empty one.
 
-    nodes: as the module node_labels returns them, {name, after: {key: value}}.
+    nodes: as the module node_labels returns them, {name, after: {key: value}};
+    coming: nodes that check mode does not make, as pool_nodes gives them, {name, labels: {key: value}}.
     """
-    return ["%s %s" % (node["name"], node["after"].get(WORKLOAD_LABEL, "none")) for node in _ascending(nodes)]
+    labels = {node["name"]: node["after"] for node in nodes}
+    labels.update({node["name"]: node["labels"] for node in coming})
+    return ["%s %s" % (name, labels[name].get(WORKLOAD_LABEL) or "none") for name in sorted(labels)]
 
 
-def resource_lines(nodes: List[Dict[str, Any]], prefix: str) -> List[str]:
+def resource_lines(nodes: List[Dict[str, Any]], prefix: str, coming: Sequence[Dict[str, Any]] = ()) -> List[str]:
     """A line `<node> <resource> <quantity>` per node and allocatable resource of the prefix, ascending.
 
-    nodes: as the module node_status returns them, {name, after: {allocatable: {name: whole number}}}.
+    nodes: as the module node_status returns them, {name, after: {allocatable: {name: whole number}}};
+    coming: nodes that check mode does not make, as pool_nodes gives them, {name, resources: {name: whole number}}.
     """
+    resources = {node["name"]: node["after"]["allocatable"] for node in nodes}
+    resources.update({node["name"]: node["resources"] for node in coming})
     return [
-        "%s %s %s" % (node["name"], name, quantity)
-        for node in _ascending(nodes)
-        for name, quantity in sorted(node["after"]["allocatable"].items())
+        "%s %s %s" % (node, name, quantity)
+        for node in sorted(resources)
+        for name, quantity in sorted(resources[node].items())
         if name.startswith(prefix)
     ]
 
@@ -52,8 +58,8 @@ def placement_records(requests: List[Dict[str, Any]], placements: List[Dict[str,
         lines = []
         for pod in request["pods"]:
             values = _fields(request, answers[pod])
-            lines += ["%s=%s" % (field, values[field]) for field in record.get("fields", [])]
-        listed = sorted({pod for name in record.get("placements", []) for pod in names[name]})
+            lines += ["%s=%s" % (field, values[field]) for field in record.get("fields") or []]
+        listed = sorted({pod for name in record.get("placements") or [] for pod in names[name]})
         lines += ["%s %s" % (pod, answers[pod]["node"] or "none") for pod in listed if pod in answers]
         records.append({"path": "out/" + record["file"], "content": lines})
     return records
@@ -66,10 +72,6 @@ def _fields(request: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, str]:
         "PHASE": answer["phase"],
         "MESSAGE": " ".join((answer["message"] or "none").split()),
     }
-
-
-def _ascending(nodes: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    return sorted(nodes, key=lambda node: node["name"])
 
 
 def request_files(requests: List[Dict[str, Any]]) -> List[str]:

@@ -6,24 +6,34 @@
 Private to the collection gpuwl.sandbox. Source of the form: the role variable lab_requests of this collection.
 """
 
-import hashlib
-import json
 import re
 from typing import Any, Dict, List
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import (
+    label_errors,
+    repeated,
+    resource_errors,
+    shown,
+    wrong_type,
+)
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import (
     invalid_dns_subdomain,
     invalid_label_value,
     invalid_qualified_name,
-    invalid_resource_name,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 
 REQUEST_KEYS = ("name", "manifest", "resources", "node_selector", "tolerations", "count", "record")
 RECORD_FIELDS = ("NODE", "RESOURCE", "PHASE", "MESSAGE")
 # Below out/ these are written by other steps.
-RESERVED_RECORDS = ("01-nodes.txt", "03-resources.txt", "operands.txt", "nodes.json", "pods.json", "consistency.txt", "run.json")
+RESERVED_RECORDS = ("01-nodes.txt", "03-resources.txt", "operands.txt", "nodes.json", "pods.json", "consistency.txt",
+                    "requests.json", "run.json", "checks")
+TOLERATION_KEYS = ("key", "operator", "value", "effect", "tolerationSeconds")
+TOLERATION_OPERATORS = ("Equal", "Exists")
+TOLERATED_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MOST_PODS = 10000
+# File systems take 255 bytes, and a file gets a longer name while it is written.
+LONGEST_FILE_NAME = 240
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
@@ -32,32 +42,28 @@ def request_pods(requests: Any) -> List[Dict[str, Any]]:
 
     requests: list of {name, manifest, resources, node_selector, tolerations, count, record}.
     Returns a list of {name, manifest, resources: {name: whole number}, node_selector, tolerations, record, pods: [names],
-    declared: text that changes when a Pod's spec would}. A count above 1 gives Pods <name>-0, <name>-1, ...
+    first: the number of Pods asked for before}.
+    A count above 1 gives Pods <name>-0, <name>-1, ...
     Raises ValueError that lists all that is wrong.
     """
     if not isinstance(requests, list):
-        raise ValueError("lab_requests must be a list of requests, each {name, resources, ...}; found: %r" % (requests,))
-    errors: List[str] = []
-    found: List[Dict[str, Any]] = []
+        raise ValueError("lab_requests must be a list of requests, each {name, resources, ...}; found: %s" % shown(requests))
+    errors = []  # type: List[str]
     for number, request in enumerate(requests):
         if not isinstance(request, dict):
-            errors.append("lab_requests[%d] must be a mapping with name and resources; found: %r" % (number, request))
+            errors.append("lab_requests[%d] must be a mapping with name and resources; found: %s" % (number, shown(request)))
             continue
         name = request.get("name")
-        where = "request %s" % name if isinstance(name, str) else "lab_requests[%d]" % number
-        wrong = _request_errors(request)
-        errors += ["%s: %s" % (where, error) for error in wrong]
-        if not wrong:
-            found.append(_filled(request))
-    pods = [pod for request in found for pod in request["pods"]]
-    errors += _repeated(pods, "Pod name")
-    errors += _repeated([request["manifest"] for request in found], "manifest")
-    errors += _repeated([request["record"]["file"] for request in found if request["record"]], "record file")
-    for request in found:
-        unknown = [pod for pod in (request["record"] or {}).get("placements", []) if pod not in record_names(found)]
-        errors += ["request %s: record: placements name %s, which no request declares" % (request["name"], pod) for pod in unknown]
+        where = "request %s" % name if isinstance(name, str) and name else "lab_requests[%d]" % number
+        errors += ["%s: %s" % (where, error) for error in _request_errors(request)]
+    errors += _clashes([request for request in requests if isinstance(request, dict) and isinstance(request.get("name"), str)])
     if errors:
         raise ValueError("; ".join(errors))
+    found = []  # type: List[Dict[str, Any]]
+    first = 0
+    for request in requests:
+        found.append(_filled(request, first))
+        first += len(found[-1]["pods"])
     return found
 
 
@@ -68,84 +74,124 @@ def record_names(requests: List[Dict[str, Any]]) -> Dict[str, List[str]]:
     return names
 
 
-def _filled(request: Dict[str, Any]) -> Dict[str, Any]:
-    name, count = request["name"], request.get("count", 1)
-    resources = {key: parse_quantity(value) for key, value in request["resources"].items()}
-    spec = {
-        "resources": resources,
+def _filled(request: Dict[str, Any], first: int) -> Dict[str, Any]:
+    return {
+        "name": request["name"],
+        "manifest": _manifest(request),
+        "record": request.get("record"),
+        "pods": _pods(request),
+        "first": first,
+        "resources": {name: parse_quantity(quantity) for name, quantity in request["resources"].items()},
         "node_selector": dict(request.get("node_selector") or {}),
         "tolerations": list(request.get("tolerations") or []),
     }
-    declared = hashlib.sha256(json.dumps(spec, sort_keys=True).encode("utf-8")).hexdigest()[:16]
-    return {
-        "name": name,
-        "manifest": request.get("manifest") or "pod-%s.yaml" % name,
-        "record": request.get("record"),
-        "pods": [name] if count == 1 else ["%s-%d" % (name, number) for number in range(count)],
-        "declared": declared,
-        **spec,
-    }
+
+
+def _manifest(request: Dict[str, Any]) -> Any:
+    manifest = request.get("manifest")
+    return "pod-%s.yaml" % request.get("name") if manifest is None else manifest
+
+
+def _pods(request: Dict[str, Any]) -> List[str]:
+    count = request.get("count", 1)
+    return [request["name"]] if count == 1 or not _is_count(count) else ["%s-%d" % (request["name"], number) for number in range(count)]
+
+
+def _is_count(count: Any) -> bool:
+    return isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= MOST_PODS
+
+
+def _clashes(requests: List[Dict[str, Any]]) -> List[str]:
+    """Errors between requests that have a name: what stands twice, and placements of Pods that nobody declares."""
+    pods = [{"name": request["name"], "pods": _pods(request)} for request in requests]
+    records = [(request["name"], request["record"]) for request in requests if isinstance(request.get("record"), dict)]
+    errors = repeated((pod for request in pods for pod in request["pods"]), "Pod name")
+    errors += repeated((_manifest(request) for request in requests), "manifest")
+    errors += repeated((record["file"] for _name, record in records if record.get("file")), "record file")
+    known = record_names(pods)
+    for name, record in records:
+        placements = record.get("placements")
+        for pod in placements if isinstance(placements, list) else []:
+            if not isinstance(pod, str) or pod not in known:
+                errors.append("request %s: record: placements name %s, which no request declares" % (name, shown(pod)))
+    return errors
 
 
 def _request_errors(request: Dict[str, Any]) -> List[str]:
     errors = ["unknown key %s; known are %s" % (key, ", ".join(REQUEST_KEYS)) for key in request if key not in REQUEST_KEYS]
-    count = request.get("count", 1)
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_PODS:
-        errors.append("count must be a whole number from 1 to %d; found: %r" % (MOST_PODS, count))
-    wrong = invalid_dns_subdomain(request.get("name"))
-    errors += ["name %r is no Pod name: %s" % (request.get("name"), wrong)] if wrong else []
-    manifest = request.get("manifest")
-    if manifest is not None and not (isinstance(manifest, str) and _FILE_NAME.match(manifest)):
-        errors.append("manifest must be a file name such as pod-container.yaml; found: %r" % (manifest,))
-    resources = request.get("resources")
-    if not isinstance(resources, dict) or not resources:
-        return errors + ["resources must name at least one resource, such as {nvidia.com/gpu: 1}; found: %r" % (resources,)]
-    for name, quantity in resources.items():
-        wrong = invalid_resource_name(name)
-        errors += ["resources: %s is no resource name: %s" % (name, wrong)] if wrong else []
-        try:
-            if parse_quantity(quantity) == 0:
-                errors.append("resources: %s: 0 asks for nothing: give 1 or more" % name)
-        except ValueError as error:
-            errors.append("resources: %s: %s" % (name, error))
-    return errors + _selector_errors(request) + _record_errors(request.get("record"))
+    if not _is_count(request.get("count", 1)):
+        errors.append("count must be a whole number from 1 to %d; found: %s" % (MOST_PODS, shown(request.get("count"))))
+    name = request.get("name")
+    # The last Pod has the longest name.
+    wrong = invalid_dns_subdomain(_pods(request)[-1] if isinstance(name, str) and name else name)
+    errors += ["name %s is no Pod name: %s" % (shown(name), wrong)] if wrong else []
+    errors += _file_errors("manifest", _manifest(request), "pod-container.yaml")
+    if not request.get("resources"):
+        errors.append("resources must name at least one resource, such as {nvidia.com/gpu: 1}; found: %s" % shown(request.get("resources")))
+    else:
+        errors += resource_errors(request["resources"], least=1)
+    errors += label_errors("node_selector", request.get("node_selector"))
+    return errors + _toleration_errors(request.get("tolerations")) + _record_errors(request.get("record"))
 
 
-def _selector_errors(request: Dict[str, Any]) -> List[str]:
-    errors = []
-    selector = request.get("node_selector") or {}
-    if not isinstance(selector, dict):
-        return ["node_selector must be a mapping of label to value; found: %r" % (selector,)]
-    for key, value in selector.items():
-        if invalid_qualified_name(key) or invalid_label_value(value):
-            errors.append("node_selector: %s=%r is no label" % (key, value))
-    tolerations = request.get("tolerations") or []
-    if not isinstance(tolerations, list) or not all(isinstance(entry, dict) for entry in tolerations):
-        errors.append("tolerations must be a list of {key, operator, value, effect}; found: %r" % (tolerations,))
+def _file_errors(key: str, name: Any, example: str) -> List[str]:
+    if not isinstance(name, str) or not _FILE_NAME.match(name):
+        return ["%s must be a file name such as %s; found: %s" % (key, example, shown(name))]
+    if len(name) > LONGEST_FILE_NAME:
+        return ["%s: the file name %s has %d characters, at most %d are allowed" % (key, shown(name), len(name), LONGEST_FILE_NAME)]
+    return []
+
+
+def _toleration_errors(tolerations: Any) -> List[str]:
+    """What the API server would refuse (Kubernetes, pkg/apis/core/validation ValidateTolerations)."""
+    errors = wrong_type("tolerations", tolerations, list)
+    for entry in (tolerations or []) if not errors else []:
+        if not isinstance(entry, dict) or set(entry) - set(TOLERATION_KEYS):
+            errors.append("tolerations: %s must be {%s}" % (shown(entry), ", ".join(TOLERATION_KEYS)))
+            continue
+        key, operator, value = entry.get("key") or "", entry.get("operator") or "Equal", entry.get("value", "")
+        wrong = []
+        if operator not in TOLERATION_OPERATORS:
+            wrong.append("operator %s; allowed are %s" % (shown(operator), ", ".join(TOLERATION_OPERATORS)))
+        elif operator == "Exists" and value != "":
+            wrong.append("value %s: with the operator Exists leave value out" % shown(value))
+        if key and invalid_qualified_name(key):
+            wrong.append("key %s: %s" % (shown(key), invalid_qualified_name(key)))
+        elif not key and operator == "Equal":
+            wrong.append("without key the operator must be Exists")
+        if invalid_label_value(value):
+            wrong.append("value %s: %s" % (shown(value), invalid_label_value(value)))
+        if entry.get("effect") not in TOLERATED_EFFECTS + (None, ""):
+            wrong.append("effect %s; allowed are %s" % (shown(entry["effect"]), ", ".join(TOLERATED_EFFECTS)))
+        wrong += _seconds_errors(entry)
+        errors += ["tolerations: %s" % error for error in wrong]
     return errors
+
+
+def _seconds_errors(toleration: Dict[str, Any]) -> List[str]:
+    seconds = toleration.get("tolerationSeconds")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int)):
+        return ["tolerationSeconds must be a whole number; found: %s" % shown(seconds)]
+    if seconds is not None and toleration.get("effect") != "NoExecute":
+        return ["tolerationSeconds goes with the effect NoExecute only"]
+    return []
 
 
 def _record_errors(record: Any) -> List[str]:
     if record is None:
         return []
     if not isinstance(record, dict) or set(record) - {"file", "fields", "placements"}:
-        return ["record must be {file, fields} or {file, placements}; found: %r" % (record,)]
-    errors = []
+        return ["record must be {file, fields} or {file, placements}; found: %s" % shown(record)]
     name = record.get("file")
-    if not isinstance(name, str) or not _FILE_NAME.match(name):
-        errors.append("record: file must be a file name such as 04-container.txt; found: %r" % (name,))
-    elif name in RESERVED_RECORDS:
+    errors = _file_errors("record: file", name, "04-container.txt")
+    if name in RESERVED_RECORDS:
         errors.append("record: file %s is written by another step: choose another name" % name)
-    for key in ("fields", "placements"):
-        if not isinstance(record.get(key, []), list):
-            return errors + ["record: %s must be a list; found: %r" % (key, record[key])]
-    unknown = [field for field in record.get("fields", []) if field not in RECORD_FIELDS]
-    errors += ["record: field %s is unknown; known are %s" % (field, ", ".join(RECORD_FIELDS)) for field in unknown]
+    errors += wrong_type("record: fields", record.get("fields"), list)
+    errors += wrong_type("record: placements", record.get("placements"), list)
+    if errors:
+        return errors
+    unknown = [field for field in record.get("fields") or [] if field not in RECORD_FIELDS]
+    errors += ["record: field %s is unknown; known are %s" % (shown(field), ", ".join(RECORD_FIELDS)) for field in unknown]
     if not record.get("fields") and not record.get("placements"):
         errors.append("record: give fields or placements, or leave record out")
     return errors
-
-
-def _repeated(names: List[str], what: str) -> List[str]:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    return ["%s %s stands %d times: names must be unique" % (what, name, names.count(name)) for name in repeated]

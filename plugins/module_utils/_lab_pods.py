@@ -1,0 +1,182 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lab's own Pods: asked for in order, asked anew where they changed, removed. Private to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from urllib.parse import quote
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, ApiError, collection_path
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._kwok_nodes import AUTOMATIC_TAINTS, MARK, is_own
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.fits import untolerated_taints
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._watching import watch_until
+
+# The nodes that there were when a Pod was asked for, as a number to compare. The scheduler doesn't look again at a waiting
+# Pod whenever nodes change, so what it said about other nodes is out of date, and the Pod is asked for anew.
+NODES = "gpuwl.sandbox/nodes"
+# The API server gives every Pod these.
+AUTOMATIC_TOLERATIONS = [
+    {"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300} for key in ("not-ready", "unreachable")
+]
+
+
+def argument_spec():
+    """Options of lab_pods besides authentication; the documentation in plugins/modules/lab_pods.py mirrors it."""
+    return {
+        "pods": {"type": "list", "elements": "dict", "required": True},
+        "wait_timeout": {"type": "int", "default": 60},
+    }
+
+
+def key_of(pod):
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def fingerprint(nodes):
+    """A text that changes when any node changes in what the scheduler looks at."""
+    seen = []
+    for node in sorted(nodes, key=lambda node: node["metadata"]["name"]):
+        taints = [taint for taint in node["spec"].get("taints") or [] if not taint["key"].startswith(AUTOMATIC_TAINTS)]
+        labels, allocatable = node["metadata"].get("labels"), (node.get("status") or {}).get("allocatable")
+        seen.append([node["metadata"]["name"], labels, taints, node["spec"].get("unschedulable", False), allocatable])
+    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def asked_by(pod):
+    """What of a Pod was declared, in a form that is equal for a definition and for the Pod that became of it."""
+    spec = pod["spec"]
+    containers = []
+    for container in spec["containers"]:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        containers.append([container["name"], container["image"], {name: parse_quantity(value) for name, value in limits.items()}])
+    # An empty field is as good as none, and no operator means Equal.
+    tolerations = [{"operator": "Equal", **{key: value for key, value in entry.items() if value not in ("", None)}} for entry in spec.get("tolerations") or []]
+    tolerations = [entry for entry in tolerations if entry not in AUTOMATIC_TOLERATIONS]
+    return {"nodeSelector": spec.get("nodeSelector") or {}, "tolerations": tolerations, "containers": containers}
+
+
+def why_anew(pod, definition, nodes, seen):
+    """Why a Pod that is there must be asked for anew, in a few words, or None. nodes: {name: Node}; seen: their fingerprint."""
+    node = pod["spec"].get("nodeName")
+    if pod["metadata"].get("deletionTimestamp"):
+        return "it is being deleted"
+    if asked_by(pod) != asked_by(definition):
+        return "its request changed"
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return "it has ended"
+    if node and node not in nodes:
+        return f"its node {node} is gone"
+    if node and any(taint.endswith(":NoExecute") for taint in untolerated_taints(pod, nodes[node])):
+        return f"its node {node} drives it away"
+    if not node and (pod["metadata"].get("annotations") or {}).get(NODES) != seen:
+        return "the nodes have changed since it asked"
+    return None
+
+
+def plan(wanted, pods, nodes):
+    """What is to be done: {created: [keys], replaced: {key: why}, removed: [keys], annotated: [keys]}.
+
+    wanted: {key: definition}, pods: {key: Pod} of the whole cluster, nodes: list of Nodes. Raises ApiError for Pods of
+    somebody else's that are in the way.
+    """
+    foreign = [key for key in wanted if key in pods and not is_own(pods[key])]
+    _nodes.refuse([f"{', '.join(foreign)}: choose other names in lab_requests"] if foreign else [], "these Pods exist already and are not the lab's")
+    by_name, seen = {node["metadata"]["name"]: node for node in nodes}, fingerprint(nodes)
+    present = [key for key in wanted if key in pods]
+    removed = sorted(key for key, pod in pods.items() if is_own(pod) and key not in wanted)
+    replaced = {key: why for key in present if (why := why_anew(pods[key], wanted[key], by_name, seen))}
+    if any(pods[key]["spec"].get("nodeName") for key in [*removed, *replaced]):
+        for key in present:
+            if not pods[key]["spec"].get("nodeName"):
+                replaced.setdefault(key, "cards have become free since it asked")
+    annotated = [key for key in present if key not in replaced and _annotations(wanted[key]).items() - _annotations(pods[key]).items()]
+    return {"created": [key for key in wanted if key not in pods], "replaced": replaced, "removed": removed, "annotated": annotated}
+
+
+def _annotations(pod):
+    return pod["metadata"].get("annotations") or {}
+
+
+def run(api, params, check_mode):
+    """Bring the Pods of params["pods"] about and remove the lab's others; returns the module's result."""
+    wanted = {key_of(pod): pod for pod in params["pods"]}
+    pods = {key_of(pod): pod for pod in api.list("pods")[0]}
+    nodes = api.list("nodes")[0]
+    todo = plan(wanted, pods, nodes)
+    if not check_mode:
+        gone = [*todo["removed"], *todo["replaced"]]
+        _remove(api, {key: pods[key] for key in gone}, {node["metadata"]["name"] for node in nodes}, params["wait_timeout"])
+        left = {key for key in wanted if key in pods and key not in todo["replaced"]}
+        _create(api, {key: pod for key, pod in wanted.items() if key not in left}, fingerprint(nodes), params["wait_timeout"])
+        for key in todo["annotated"]:
+            _annotate(api, wanted[key])
+    asked = [*todo["created"], *todo["replaced"]]
+    before = {key: asked_by(pods[key]) for key in todo["replaced"]} | dict.fromkeys(todo["removed"], "present")
+    before |= {key: _annotations(pods[key]) for key in todo["annotated"]}
+    after = {key: asked_by(wanted[key]) for key in asked} | {key: _annotations(pods[key]) | _annotations(wanted[key]) for key in todo["annotated"]}
+    return {"changed": any(todo.values()), **todo, "diff": {"before": before, "after": after}}
+
+
+def _path(pod):
+    return f"{collection_path('pods', pod['metadata']['namespace'])}/{quote(pod['metadata']['name'], safe='')}"
+
+
+def _remove(api, pods, nodes, seconds):
+    """Delete Pods and wait until they are gone. On a node that is gone nobody would end one: there it goes at once."""
+    for pod in pods.values():
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod["metadata"]["uid"]}}
+        if pod["spec"].get("nodeName") not in nodes:
+            body["gracePeriodSeconds"] = 0
+        try:
+            api.request("delete", _path(pod), ("delete", "pods", pod["metadata"]["namespace"]), body=body)
+        except ApiError as error:
+            # 409: the name belongs to another Pod by now, so this one is gone.
+            if error.status not in (404, 409):
+                raise
+    waiting = {pod["metadata"]["uid"]: key for key, pod in pods.items()}
+
+    def take_list(items):
+        for uid in waiting.keys() - {item["metadata"]["uid"] for item in items}:
+            del waiting[uid]
+        return not waiting
+
+    def take_event(kind, pod):
+        if kind == "DELETED":
+            waiting.pop(pod["metadata"]["uid"], None)
+        return not waiting
+
+    if waiting and not watch_until(api, "pods", take_list, take_event, seconds):
+        some = ", ".join(sorted(waiting.values())[:20])
+        raise ApiError(f"{len(waiting)} Pods are not gone {seconds} s after they were deleted: {some}; does kwok run?")
+
+
+def _create(api, definitions, seen, seconds):
+    """Create Pods one after the other, in the order given."""
+    for namespace in {pod["metadata"]["namespace"] for pod in definitions.values()}:
+        # Without it no Pod is admitted, and it follows the namespace by moments.
+        there = lambda account: account["metadata"]["name"] == "default"
+        if not watch_until(api, "serviceaccounts", lambda items: any(map(there, items)), lambda kind, item: kind == "ADDED" and there(item), seconds, namespace):
+            raise ApiError(f"the namespace {namespace} has no ServiceAccount default after {seconds} s; does the controller manager run?")
+    written = []
+    for key, pod in definitions.items():
+        body = {**pod, "metadata": {**pod["metadata"], "annotations": {**_annotations(pod), NODES: seen}}}
+        body["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **MARK}
+        namespace = pod["metadata"]["namespace"]
+        try:
+            api.request("post", collection_path("pods", namespace), ("create", "pods", namespace), body=body,
+                        content_type="application/json", field_manager=FIELD_MANAGER)
+        except ApiError as error:
+            told = f"Pod {key}: {error}. Created before that: {len(written)} of {len(definitions)} Pods; run it again to do the rest"
+            raise ApiError(told, error.status, written=written, not_written=[other for other in definitions if other not in written]) from error
+        written.append(key)
+
+
+def _annotate(api, pod):
+    api.request("patch", _path(pod), ("patch", "pods", pod["metadata"]["namespace"]), body={"metadata": {"annotations": _annotations(pod)}},
+                content_type="application/merge-patch+json", field_manager=FIELD_MANAGER)
