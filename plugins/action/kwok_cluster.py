@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -25,6 +27,20 @@ ARGUMENTS = {
     "port": {"type": "int", "default": 0},
     "kubernetes_version": {"type": "str"},
     "timeout": {"type": "int", "default": 120},
+}
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+# What to do when the operating system refuses a file.
+ADVICE = {
+    errno.ENOSPC: "make about 1 GiB free on its disk and run again",
+    errno.EDQUOT: "make about 1 GiB of the quota free and run again",
+    errno.EROFS: "make it writable, or set lab_root to a folder that is",
+    errno.EACCES: "make it writable, or set lab_root to a folder that is",
+    errno.EPERM: "make it writable, or set lab_root to a folder that is",
+    errno.ENOTDIR: "a file is in the way: move it, or set lab_root to another folder",
+    errno.EEXIST: "a file is in the way: move it, or set lab_root to another folder",
+    errno.EISDIR: "a folder is in the way: move it, or set lab_root to another folder",
+    errno.ENAMETOOLONG: "set lab_root to a shorter path",
+    errno.ELOOP: "its links lead in a circle: mend them, or set lab_root to another folder",
 }
 
 
@@ -47,13 +63,16 @@ class ActionModule(ActionBase):
             port=args["port"],
         )
         try:
+            if not NAME.fullmatch(args["name"]):
+                raise ClusterError(f"the cluster's name {args['name']!r} is not made of small letters, digits and inner dashes: set control_plane_name")
             return self._absent(cluster, args) if args["state"] == "absent" else self._present(cluster, args)
         except ClusterError as error:
-            raise AnsibleActionFail(str(error)) from error
+            message = str(error)
         except OSError as error:
-            raise AnsibleActionFail(
-                f"the control plane below {cluster.root}: {error.strerror or error} ({error.filename or 'no file'})"
-            ) from error
+            advice = ADVICE.get(error.errno or 0, "mend that and run again")
+            message = f"{error.filename or cluster.root}: {error.strerror or error}. The control plane needs it: {advice}"
+        # Outside of the except clauses: Ansible appends an error's cause to its message.
+        raise AnsibleActionFail(message)
 
     def _present(self, cluster: KwokCluster, args: dict[str, Any]) -> dict[str, Any]:
         version = cluster.version()
@@ -65,6 +84,7 @@ class ActionModule(ActionBase):
         if self._task.check_mode:
             up = cluster.is_up()
             return {"changed": not up, "running": up, "kubeconfig": str(cluster.kubeconfig)}
+        cluster.check()
         started: list[str] = []
         with cluster.lock(args["timeout"]):
             if not cluster.is_up():
@@ -80,7 +100,7 @@ class ActionModule(ActionBase):
 
     def _absent(self, cluster: KwokCluster, args: dict[str, Any]) -> dict[str, Any]:
         if self._task.check_mode:
-            return {"changed": cluster.root.exists() or bool(cluster.running())}
+            return {"changed": cluster.is_there()}
         if not cluster.root.parent.exists():
             return {"changed": False}
         with cluster.lock(args["timeout"]):

@@ -10,18 +10,13 @@ written from that before kwokctl starts anything, and stopping is done here.
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import ctypes
-import fcntl
 import os
-import random
 import re
 import shutil
-import signal
-import socket
 import ssl
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -30,10 +25,23 @@ from typing import IO, Any, Iterator
 
 import yaml
 
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import kwok_kubeconfig
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kwok_processes import (
+    end,
+    free_ports,
+    lock_file,
+    port_trouble,
+    prepare_child,
+    program_name,
+    running_below,
+)
+
 # In the order in which they stop: nothing loses what it depends on.
 PROGRAMS = ("kwok", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 ALL_PROGRAMS = (*PROGRAMS, "kubectl", "kwokctl")
 NO_SPACE = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
+# A component that ends while the cluster starts is started so many times: on a busy machine some give up on the API server.
+ATTEMPTS = 3
 
 
 class ClusterError(Exception):
@@ -48,13 +56,16 @@ class KwokCluster:
     """
 
     def __init__(self, root: str, name: str, kubeconfig: str, programs: dict[str, str], port: int = 0) -> None:
-        self.root = Path(os.path.abspath(root))
+        # Without links, so that a cluster is the same one by whichever path it is named.
+        self.root = Path(os.path.realpath(root))
         # Ansible tags its values, and PyYAML writes plain ones only.
         self.name = str(name)
         self.kubeconfig = Path(kubeconfig)
-        self.programs = {str(key): str(path) for key, path in programs.items()}
+        self.programs = {str(key): os.path.abspath(path) for key, path in programs.items()}
         self.port = int(port)
-        self.folder = self.root / "clusters" / name
+        # kwokctl cuts the path in KWOK_WORKDIR at the first blank. `.kwok` in its home folder it takes as it is.
+        self.state = self.root / ".kwok"
+        self.folder = self.state / "clusters" / self.name
 
     # -- what is there ---------------------------------------------------------------------------------------
 
@@ -62,35 +73,16 @@ class KwokCluster:
         """What kwokctl wrote down at creation; empty where a creation never came to its end."""
         try:
             config = next(yaml.safe_load_all((self.folder / "kwok.yaml").read_text("utf-8")), None)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, yaml.YAMLError):
             return []
-        except (UnicodeDecodeError, yaml.YAMLError):
-            config = None
         found = config.get("components") if isinstance(config, dict) else None
-        return found if isinstance(found, list) else []
+        if not isinstance(found, list) or {program_name(c.get("binary", "")) for c in found} != set(PROGRAMS):
+            return []
+        return found
 
     def running(self) -> dict[str, list[int]]:
-        """Program path -> pids of the live processes started from this cluster's bin folder.
-
-        Pid files are not asked, nor need the folder still be there: its owner may have deleted it under the processes.
-        """
-        found: dict[str, list[int]] = {}
-        prefix = os.fsencode(self.folder / "bin") + b"/"
-        for entry in os.scandir("/proc"):
-            if not entry.name.isdigit():
-                continue
-            try:
-                # A zombie's command line is empty.
-                command = Path(entry.path, "cmdline").read_bytes().split(b"\0", 1)[0]
-                if not command.startswith(prefix) or entry.stat().st_uid != os.getuid():
-                    continue
-                executable = os.readlink(os.path.join(entry.path, "exe")).removesuffix(" (deleted)")
-            except OSError:
-                continue
-            program = os.fsdecode(command)
-            if os.path.basename(executable) == _program_name(program):
-                found.setdefault(program, []).append(int(entry.name))
-        return found
+        """Program path -> pids of this cluster's live processes."""
+        return running_below(self.folder / "bin")
 
     def version(self) -> str | None:
         """Kubernetes version of the cluster that is there, such as v1.37.2."""
@@ -128,63 +120,62 @@ class KwokCluster:
 
     # -- start -----------------------------------------------------------------------------------------------
 
+    def check(self) -> None:
+        """Refuse what cannot work, before anything is done."""
+        missing = [path for path in self.programs.values() if not (os.path.isfile(path) and os.access(path, os.X_OK))]
+        if missing:
+            raise ClusterError(
+                f"missing or not executable: {', '.join(missing)}. Build them (control_plane_source: go) "
+                "or name a folder that has them (control_plane_source: path, control_plane_path)"
+            )
+        # kwok reads its --config as a list with commas and quotes.
+        if re.search(r'[,"\n]', str(self.root)):
+            raise ClusterError(f"the path {self.root} has a comma, a double quote or a line break, which kwok cannot take: set lab_root to another")
+        if self._kubeconfig_is_foreign():
+            raise ClusterError(
+                f"{self.kubeconfig} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file"
+            )
+
     def start(self, timeout: float) -> list[str]:
         """Create the cluster, or start what of it does not run; returns the names of the started components."""
-        self._check_programs()
         components = self.components()
         if not components:
-            self.stop()
-            self._clear_unfinished()
+            return self._create(timeout)
+        self._check_not_moved(components)
         running = self.running()
         missing = [c for c in components if c["binary"] not in running]
-        if not components:
-            self._check_ports([self.port] if self.port else [])
-            self._kwokctl(["create", "cluster", *self._create_options()], timeout)
-            missing = self.components()
-        elif missing:
-            self._check_binaries(missing)
-            self._check_ports([port["port"] for c in missing for port in c.get("ports", [])])
-            self._write_pid_files(components, running)
-            self._kwokctl(["start", "cluster"], timeout)
-        self._wait(timeout)
+        self._check_binaries(missing)
+        self._check_ports([port["port"] for c in missing for port in c.get("ports", [])])
+        try:
+            self._bring_up("start", timeout)
+        except ClusterError:
+            self.stop({c["binary"] for c in missing})
+            raise
         return [c["name"] for c in missing]
+
+    def _create(self, timeout: float) -> list[str]:
+        self.stop()
+        self._clear_unfinished()
+        self._check_ports([self.port] if self.port else [])
+        self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.state / "kwokctl.yaml").write_text(yaml.safe_dump(self._configuration()), "utf-8")
+        try:
+            self._bring_up("create", timeout)
+        except ClusterError:
+            # Nothing half done: only the logs stay to be read, and the next run makes the cluster anew.
+            self.stop()
+            shutil.rmtree(self.folder / "etcd", ignore_errors=True)
+            (self.folder / "kwok.yaml").unlink(missing_ok=True)
+            raise
+        return [c["name"] for c in self.components()]
 
     def write_kubeconfig(self) -> bool:
         """Write the one kubeconfig of the cluster, mode 0600, certificates inside; True where it changed."""
-        pki = self.folder / "pki"
+        return kwok_kubeconfig.write(self.kubeconfig, kwok_kubeconfig.compose(self.name, self.server(), self.folder / "pki"))
 
-        def encoded(name: str) -> str:
-            return base64.b64encode((pki / name).read_bytes()).decode("ascii")
-
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": self.name,
-            "clusters": [
-                {"name": self.name, "cluster": {"server": self.server(), "certificate-authority-data": encoded("ca.crt")}}
-            ],
-            "users": [
-                {
-                    "name": self.name,
-                    "user": {
-                        "client-certificate-data": encoded("admin.crt"),
-                        "client-key-data": encoded("admin.key"),
-                    },
-                }
-            ],
-            "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": self.name}}],
-        }
-        text = yaml.safe_dump(config, sort_keys=False)
-        path = self.kubeconfig
-        with contextlib.suppress(OSError):
-            if path.read_text("utf-8") == text and path.stat().st_mode & 0o777 == 0o600:
-                return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-        temporary.replace(path)
-        return True
+    def _kubeconfig_is_foreign(self) -> bool:
+        at_home = os.path.realpath(self.kubeconfig) == str(self.root / "kubeconfig")
+        return not at_home and kwok_kubeconfig.is_foreign(self.kubeconfig, self.name)
 
     def _clear_unfinished(self) -> None:
         """A creation that was cut off before it wrote down its components has started nothing and holds no data."""
@@ -196,51 +187,51 @@ class KwokCluster:
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
-    def _check_programs(self) -> None:
-        missing = [path for path in self.programs.values() if not os.access(path, os.X_OK)]
-        if missing:
+    def _check_not_moved(self, components: list[dict[str, Any]]) -> None:
+        made = Path(components[0]["binary"]).parent
+        if made != self.folder / "bin":
             raise ClusterError(
-                f"missing programs of the control plane: {', '.join(missing)}. Build them (control_plane_source: go) "
-                "or name their folder (control_plane_source: path, control_plane_path)"
+                f"the cluster below {self.root} was made at {made.parents[3]} and works only there: move the folder back, "
+                "or remove the cluster (playbooks/teardown.yml) and run again"
             )
 
     def _check_binaries(self, components: list[dict[str, Any]]) -> None:
         """The cluster's bin folder links to the programs it was made from; mend links to programs that moved."""
         for component in components:
             link = Path(component["binary"])
-            target = self.programs[_program_name(component["binary"])]
             if not link.exists():
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.unlink(missing_ok=True)
-                link.symlink_to(target)
+                link.symlink_to(self.programs[program_name(component["binary"])])
 
     def _check_ports(self, ports: list[int]) -> None:
         for port in ports:
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind(("127.0.0.1", port))
-                except OSError as error:
-                    raise ClusterError(
-                        f"port {port} on 127.0.0.1, which the control plane needs, cannot be had ({error.strerror}): "
-                        "stop the program that has it (ss -ltnp shows which), or give the cluster another port: "
-                        "remove it (playbooks/teardown.yml) and set control_plane_port"
-                    ) from error
+            trouble = port_trouble(port)
+            if trouble:
+                raise ClusterError(
+                    f"port {port} on 127.0.0.1, which the control plane needs, cannot be had ({trouble}): "
+                    "stop the program that has it (ss -ltnp shows which), or give the cluster another port: "
+                    "remove it (playbooks/teardown.yml) and set control_plane_port"
+                )
 
-    def _write_pid_files(self, components: list[dict[str, Any]], running: dict[str, list[int]]) -> None:
+    def _write_pid_files(self) -> None:
         pids = self.folder / "pids"
         pids.mkdir(exist_ok=True)
-        for component in components:
-            file = pids / (Path(component["binary"]).name + ".pid")
+        running = self.running()
+        for component in self.components():
+            file = self._pid_file(component)
+            file.unlink(missing_ok=True)
             if component["binary"] in running:
                 file.write_text(str(running[component["binary"]][0]), "utf-8")
-            else:
-                file.unlink(missing_ok=True)
 
-    def _create_options(self) -> list[str]:
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        ports = _free_ports(6)
-        config = {
+    def _pid_file(self, component: dict[str, Any]) -> Path:
+        return self.folder / "pids" / (Path(component["binary"]).name + ".pid")
+
+    def _configuration(self) -> dict[str, Any]:
+        ports = [port for port in free_ports(7) if port != self.port]
+        # With an election a killed scheduler's successor waits 15 s, and both end when the API server is away for 10 s.
+        alone = [{"key": "leader-elect", "value": "false"}]
+        return {
             "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
             "kind": "KwokctlConfiguration",
             "options": {
@@ -262,92 +253,135 @@ class KwokCluster:
                 "kubeSchedulerBinary": self.programs["kube-scheduler"],
                 "kwokControllerBinary": self.programs["kwok"],
             },
+            "componentsPatches": [
+                {"name": "kube-controller-manager", "extraArgs": alone},
+                {"name": "kube-scheduler", "extraArgs": alone},
+            ],
         }
-        path = self.root / "kwokctl.yaml"
-        path.write_text(yaml.safe_dump(config), "utf-8")
-        # kwokctl insists on adding a context to some kubeconfig: not to the user's own.
-        return ["--runtime=binary", f"--config={path}", f"--kubeconfig={self.root / 'kwokctl-kubeconfig'}"]
 
-    def _kwokctl(self, arguments: list[str], timeout: float) -> None:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("KWOK_")}
-        environment["KWOK_WORKDIR"] = str(self.root)
-        try:
-            done = subprocess.run(
-                [self.programs["kwokctl"], *arguments, f"--name={self.name}"],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=timeout,
-                check=False,
-                preexec_fn=_die_with_parent,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ClusterError(f"the control plane did not start within {timeout:g} s: {self._trouble('')}") from error
-        if done.returncode:
-            raise ClusterError(f"kwokctl {arguments[0]} cluster failed: {self._trouble(done.stdout)}")
-
-    def _wait(self, timeout: float) -> None:
+    def _bring_up(self, verb: str, timeout: float) -> None:
+        """Run kwokctl until the cluster is up, and again where a component has ended meanwhile."""
         deadline = time.monotonic() + timeout
-        while not self.is_up():
+        for _attempt in range(ATTEMPTS):
+            if self.components():
+                verb = "start"
+                self._write_pid_files()
+            with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+                kwokctl = self._kwokctl(verb, output)
+                try:
+                    if self._await_up(kwokctl, deadline):
+                        return
+                finally:
+                    kwokctl.kill()
+                    kwokctl.wait()
+                output.seek(0)
+                said = output.read()
+            if kwokctl.returncode > 0 or NO_SPACE.search(said + self._log_of_ended()):
+                break
             if time.monotonic() > deadline:
-                raise ClusterError(f"the control plane did not get ready within {timeout:g} s: {self._trouble('')}")
-            time.sleep(0.1)
+                raise ClusterError(f"the control plane did not get ready within {timeout:g} s: {self._trouble(said)}")
+        raise ClusterError(f"the control plane could not be started: {self._trouble(said)}")
 
-    def _trouble(self, output: str) -> str:
-        """What went wrong, in one line, from kwokctl's output and the log of the first component that is down."""
+    def _kwokctl(self, verb: str, output: IO[str]) -> subprocess.Popen[str]:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("KWOK_")}
+        environment.update(HOME=str(self.root), KUBECACHEDIR=str(self.state / "cache"))
+        command = [self.programs["kwokctl"], verb, "cluster", f"--name={self.name}"]
+        if verb == "create":
+            # kwokctl insists on adding a context to some kubeconfig: not to the user's own.
+            command += ["--runtime=binary", f"--config={self.state / 'kwokctl.yaml'}", f"--kubeconfig={self.state / 'kubeconfig'}"]
+        return subprocess.Popen(
+            command, env=environment, cwd=self.state, text=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=prepare_child
+        )
+
+    def _await_up(self, kwokctl: subprocess.Popen[str], deadline: float) -> bool:
+        """True once the cluster is up; False when kwokctl failed, a component ended or the time is over."""
+        while time.monotonic() < deadline:
+            done = kwokctl.poll()
+            # Not before kwokctl has ended by itself: it still writes a file or two then.
+            if done == 0 and self.is_up():
+                return True
+            if done or self._ended():
+                return False
+            time.sleep(0.1)
+        return False
+
+    def _ended(self) -> list[dict[str, Any]]:
+        """The components that were started, so that they have a pid file, and run no more."""
+        started = [c for c in self.components() if self._pid_file(c).exists()]
         running = self.running()
-        down = [c for c in self.components() if c["binary"] not in running]
-        log = self.folder / "logs" / (Path(down[0]["binary"]).name + ".log") if down else None
-        tail = ""
-        if log is not None and log.exists():
-            with open(log, "rb") as file:
-                file.seek(max(0, log.stat().st_size - 4000))
-                tail = file.read().decode("utf-8", "replace")
-        if NO_SPACE.search(output + tail):
+        return [c for c in started if c["binary"] not in running]
+
+    def _log(self, component: dict[str, Any]) -> Path:
+        return self.folder / "logs" / (Path(component["binary"]).name + ".log")
+
+    def _log_of_ended(self) -> str:
+        """The end of the log of the first component that ended."""
+        for component in self._ended():
+            with contextlib.suppress(FileNotFoundError), open(self._log(component), "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 4000))
+                return file.read().decode("utf-8", "replace")
+        return ""
+
+    def _trouble(self, said: str) -> str:
+        """What went wrong, in one line, from kwokctl's output and the log of the first component that ended."""
+        ended = self._ended()
+        log = self._log_of_ended()
+        if NO_SPACE.search(said + log):
             return f"the disk that holds {self.root} is full: make about 1 GiB free there and run again"
-        lines = (tail or output).strip().splitlines()
-        last = lines[-1][:400] if lines else "it gave no reason"
-        return f"{down[0]['name'] if down else 'kwokctl'} says: {last}" + (f" (log: {log})" if log else "")
+        lines = (log or said).strip().splitlines()
+        last = lines[-1][:400] if lines else "nothing"
+        if ended:
+            return f"{ended[0]['name']} ended and says: {last} (log: {self._log(ended[0])})"
+        return f"kwokctl says: {last} (logs: {self.folder / 'logs'})"
 
     # -- stop ------------------------------------------------------------------------------------------------
 
-    def stop(self) -> list[str]:
-        """End this cluster's processes and no others; returns the names of the programs that ran."""
-        by_name = {_program_name(program): pids for program, pids in self.running().items()}
+    def stop(self, binaries: set[str] | None = None) -> list[str]:
+        """End this cluster's processes, or those of `binaries`, and no others; returns the names of the programs that ran."""
+        by_name = {program_name(path): pids for path, pids in self.running().items() if binaries is None or path in binaries}
         stopped = [name for name in PROGRAMS if name in by_name]
         for name in stopped:
             for pid in by_name[name]:
-                _end(pid)
+                end(pid)
         return stopped
+
+    def is_there(self) -> bool:
+        """Whether there is anything to remove."""
+        return bool(self.running() or self._own_paths())
 
     def remove(self) -> bool:
         """Stop the cluster and delete what it owns, nothing else in the folder; True where there was anything."""
-        stopped = self.stop()
-        owned = [self.root / "clusters", self.root / "cache", self.root / "kwokctl.yaml", self.kubeconfig]
-        owned += [self.root / "kwokctl-kubeconfig"]
-        existing = [path for path in owned if path.exists()]
-        for path in existing:
+        was_there = self.is_there()
+        self.stop()
+        for path in self._own_paths():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         with contextlib.suppress(OSError):
             self.root.rmdir()
-        self._lock_file().unlink(missing_ok=True)
-        return bool(stopped or existing)
+        self._lock_path().unlink(missing_ok=True)
+        return was_there
 
-    def _lock_file(self) -> Path:
+    def _own_paths(self) -> list[Path]:
+        clusters = self.folder.parent
+        others = clusters.is_dir() and any(path != self.folder for path in clusters.iterdir())
+        # Clusters of other names may live below the same root.
+        owned = [self.folder if others else self.state]
+        if not self._kubeconfig_is_foreign():
+            owned.append(self.kubeconfig)
+        return [path for path in owned if path.exists()]
+
+    def _lock_path(self) -> Path:
         # Beside the folder, since it outlives it.
         return self.root.with_name(f".{self.root.name}.lock")
 
     @contextlib.contextmanager
     def lock(self, timeout: float) -> Iterator[None]:
         """One start or removal of this cluster at a time, also across a killed run whose worker still works."""
-        path = self._lock_file()
+        path = self._lock_path()
         path.parent.mkdir(parents=True, exist_ok=True)
         deadline = time.monotonic() + timeout
         while True:
             with open(path, "a", encoding="utf-8") as file:
-                if _locked(file, path):
+                if lock_file(file, path):
                     yield
                     return
             if time.monotonic() > deadline:
@@ -356,61 +390,3 @@ class KwokCluster:
                     "wait for it or end it, then run again"
                 )
             time.sleep(0.2)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody has, below those that the kernel gives to outgoing connections, so that a restart finds them free."""
-    found: list[int] = []
-    while len(found) < count:
-        port = random.randint(20000, 32000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found += [port] if port not in found else []
-    return found
-
-
-def _program_name(binary: str) -> str:
-    """kwokctl starts kwok by the name kwok-controller, all others by their own."""
-    name = os.path.basename(binary)
-    return "kwok" if name == "kwok-controller" else name
-
-
-def _locked(file: IO[str], path: Path) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The one who held it may have removed the file, and a lock on a file without a name locks nobody.
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except (BlockingIOError, FileNotFoundError):
-        return False
-
-
-def _die_with_parent() -> None:
-    """In the child: a killed play takes kwokctl with it (PR_SET_PDEATHSIG, prctl(2)); its daemons have no such tie."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def _end(pid: int) -> None:
-    """SIGTERM, ten seconds, SIGKILL; by pidfd, so that a number that is given away meanwhile is safe."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0)):
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(handle, number)
-            deadline = time.monotonic() + patience
-            while time.monotonic() < deadline:
-                if _ended(pid):
-                    return
-                time.sleep(0.02)
-    finally:
-        os.close(handle)
-
-
-def _ended(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state in ("Z", "X")

@@ -1,0 +1,71 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Private to the collection: the one kubeconfig of a KWOK cluster, told from a file of the user's own."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def compose(name: str, server: str, pki: Path) -> str:
+    """A kubeconfig that needs no other file: kwokctl's certificates stand inside."""
+
+    def encoded(file: str) -> str:
+        return base64.b64encode((pki / file).read_bytes()).decode("ascii")
+
+    cluster = {"server": server, "certificate-authority-data": encoded("ca.crt")}
+    user = {"client-certificate-data": encoded("admin.crt"), "client-key-data": encoded("admin.key")}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def write(path: Path, text: str) -> bool:
+    """Put it in place whole, mode 0600; True where anything changed."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if path.read_text("utf-8") == text and path.stat().st_mode & 0o777 == 0o600:
+            return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def is_foreign(path: Path, name: str) -> bool:
+    """Whether a file is there that holds anything but the cluster `name` on loopback: the user's own, such as ~/.kube/config."""
+    try:
+        config = yaml.safe_load(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return False
+    except (UnicodeDecodeError, yaml.YAMLError):
+        return True
+    return bool(config) and not _is_ours(config, name)
+
+
+def _is_ours(config: Any, name: str) -> bool:
+    if not isinstance(config, dict):
+        return False
+    try:
+        entries = [config[part] for part in ("clusters", "users", "contexts")]
+        named = all([entry["name"] for entry in part] == [name] for part in entries)
+        return named and entries[0][0]["cluster"]["server"].startswith("https://127.0.0.1:")
+    except (KeyError, TypeError, AttributeError):
+        return False
