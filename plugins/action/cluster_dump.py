@@ -56,7 +56,9 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = {
             "changed": any(outcome["change"] for outcome in outcomes),
             "kubernetes_version": api.version if api else None,
-            "dumps": [{"path": outcome["path"], "kind": outcome["kind"], "count": outcome["count"], "changed": bool(outcome["change"])} for outcome in outcomes],
+            "dumps": [
+                {"path": outcome["path"], "kind": outcome["kind"], "count": outcome["count"], "changed": bool(outcome["change"])} for outcome in outcomes
+            ],
         }
         if self._task.diff:
             result["diff"] = [{"prepared": outcome["summary"]} for outcome in outcomes if outcome["change"]]

@@ -152,5 +152,9 @@ def run(api, params, check_mode):
     left = waiting.undecided()
     if left and not check_mode:
         told = "; ".join(f"{params['namespace']}/{name}: {last_seen(waiting.seen.get(name))}" for name in left)
-        raise ApiError(f"no decision within {params['wait_timeout']} s for {len(left)} of {max(len(waiting.order()), 1)} Pods: {told}", placements=placements, undecided=left)
+        raise ApiError(
+            f"no decision within {params['wait_timeout']} s for {len(left)} of {max(len(waiting.order()), 1)} Pods: {told}",
+            placements=placements,
+            undecided=left,
+        )
     return {"changed": False, "placements": placements, "undecided": left}

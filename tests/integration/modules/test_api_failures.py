@@ -16,6 +16,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding
 
+
 def kubeconfig_with(cluster, token, path):
     """A kubeconfig like the cluster's, with a token in the place of the administrator's certificate."""
     config = json.loads(cluster.kubectl("config", "view", "--raw", "-o", "json"))
@@ -64,7 +65,15 @@ def expired_token(cluster):
 
     issuer, now = "https://kubernetes.default.svc.cluster.local", int(time.time())
     account = {"namespace": "default", "serviceaccount": {"name": "default", "uid": cluster.get("sa", "default")["metadata"]["uid"]}}
-    claims = {"iss": issuer, "aud": [issuer], "sub": "system:serviceaccount:default:default", "iat": now - 7200, "nbf": now - 7200, "exp": now - 3600, "kubernetes.io": account}
+    claims = {
+        "iss": issuer,
+        "aud": [issuer],
+        "sub": "system:serviceaccount:default:default",
+        "iat": now - 7200,
+        "nbf": now - 7200,
+        "exp": now - 3600,
+        "kubernetes.io": account,
+    }
     signed = part(json.dumps({"alg": "RS256"}).encode()) + b"." + part(json.dumps(claims).encode())
     key = serialization.load_pem_private_key((cluster.pids.parent / "pki" / "admin.key").read_bytes(), None)
     return (signed + b"." + part(key.sign(signed, padding.PKCS1v15(), hashes.SHA256()))).decode()

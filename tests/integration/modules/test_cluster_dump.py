@@ -23,7 +23,12 @@ def dump_play(modules, dumps, *flags, **options):
 def test_dumps(modules, cluster, namespace, tmp_path):
     cluster.create_nodes("dump-0", "dump-1")
     cluster.kubectl("annotate", "node", "dump-0", "note=<b>a & b</b> ü \u2028 end")
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": {"nodeSelector": {"no": "node"}, "containers": [{"name": "c", "image": "x"}]}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": namespace},
+        "spec": {"nodeSelector": {"no": "node"}, "containers": [{"name": "c", "image": "x"}]},
+    }
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(pod))
     modules.run("placement_info", namespace=namespace, pods=["p"], wait_timeout=30)
     folder = tmp_path / "made"
@@ -59,7 +64,11 @@ def test_dumps(modules, cluster, namespace, tmp_path):
 
 
 def test_what_is_wrong_is_told_before_anything_is_written(modules, tmp_path):
-    dumps = [{"kind": "Secret", "path": str(tmp_path / "a")}, {"kind": "Node", "namespace": "x", "path": str(tmp_path)}, {"kind": "Pod", "path": str(tmp_path / "b")}]
+    dumps = [
+        {"kind": "Secret", "path": str(tmp_path / "a")},
+        {"kind": "Node", "namespace": "x", "path": str(tmp_path)},
+        {"kind": "Pod", "path": str(tmp_path / "b")},
+    ]
     code, text = modules.playbook([task(dumps=dumps)])
     flat = " ".join(text.split())
     assert code != 0 and "Traceback" not in text

@@ -16,7 +16,12 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils import _client, _nod
 
 NODE = {"metadata": {"name": "n", "resourceVersion": "1", "labels": {}}, "status": {"capacity": {}, "allocatable": {}}}
 POD = {"metadata": {"name": "p", "namespace": "default", "resourceVersion": "5"}, "spec": {"nodeName": "n", "containers": []}, "status": {"phase": "Running"}}
-LABELS = {"nodes": [{"name": "n", "labels": {"a": "b"}, "labels_state": None, "labels_to_remove": None}], "labels": {}, "labels_state": "merge", "labels_to_remove": []}
+LABELS = {
+    "nodes": [{"name": "n", "labels": {"a": "b"}, "labels_state": None, "labels_to_remove": None}],
+    "labels": {},
+    "labels_state": "merge",
+    "labels_to_remove": [],
+}
 PODS = {"namespace": "default", "pods": ["p"], "label_selector": None, "wait_timeout": 10}
 
 
@@ -126,7 +131,12 @@ def test_a_node_deleted_before_its_write_is_told(server, api):
 
 def test_a_list_that_grew_too_old_is_begun_anew(server, api):
     other = {"metadata": {"name": "m", "resourceVersion": "2"}}
-    server.answers["GET", "/api/v1/nodes"] = [listing(NODE, **{"continue": "x"}), (410, {"message": "too old"}), listing(NODE, **{"continue": "y"}), listing(other)]
+    server.answers["GET", "/api/v1/nodes"] = [
+        listing(NODE, **{"continue": "x"}),
+        (410, {"message": "too old"}),
+        listing(NODE, **{"continue": "y"}),
+        listing(other),
+    ]
     items, _version = api.list("nodes")
     assert [item["metadata"]["name"] for item in items] == ["n", "m"]
 
@@ -142,7 +152,11 @@ def test_a_watch_from_a_forgotten_version_lists_again(server, api, status):
 def test_a_watch_that_closes_is_resumed_where_it_ended(server, api):
     server.answers["GET", "/api/v1/namespaces/default/pods"] = [listing()]
     bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "42"}}}
-    server.answers["WATCH", "/api/v1/namespaces/default/pods"] = [(200, ""), (200, json.dumps(bookmark) + "\n"), (200, json.dumps({"type": "ADDED", "object": POD}) + "\n")]
+    server.answers["WATCH", "/api/v1/namespaces/default/pods"] = [
+        (200, ""),
+        (200, json.dumps(bookmark) + "\n"),
+        (200, json.dumps({"type": "ADDED", "object": POD}) + "\n"),
+    ]
     assert _placement.run(api, PODS, False)["placements"][0]["node"] == "n"
     watches = [path for _method, path in server.seen if "watch=true" in path]
     assert ["resourceVersion=42" in path for path in watches] == [False, False, True]

@@ -55,7 +55,16 @@ def test_replace_keeps_what_kubernetes_owns(modules, cluster):
         "sub.k8s.io/x": "1",
     }
     own = {key: value for key, value in labels_of(cluster, "replace-0").items() if key.endswith(("/os", "/arch"))}
-    cluster.kubectl("label", "node", "replace-0", "mine=1", "example.com/kubernetes.io=1", "xk8s.io/y=1", *(f"{key}={value}" for key, value in kept.items()), "--overwrite")
+    cluster.kubectl(
+        "label",
+        "node",
+        "replace-0",
+        "mine=1",
+        "example.com/kubernetes.io=1",
+        "xk8s.io/y=1",
+        *(f"{key}={value}" for key, value in kept.items()),
+        "--overwrite",
+    )
     options = {"nodes": [{"name": "replace-0"}], "labels": {"new": "1"}, "labels_state": "replace"}
     step(modules, cluster, {**own, **kept, "new": "1"}, **options)
     # Named, even Kubernetes' own labels go.
@@ -70,7 +79,11 @@ def test_what_a_node_says_wins(modules, cluster):
         "node_labels",
         labels={"a": "all", "b": "all"},
         labels_to_remove=["old"],
-        nodes=[{"name": "wins-2", "labels": {"a": "own", "old": "kept"}}, {"name": "wins-0", "labels_to_remove": ["b"]}, {"name": "wins-1", "labels_state": "replace"}],
+        nodes=[
+            {"name": "wins-2", "labels": {"a": "own", "old": "kept"}},
+            {"name": "wins-0", "labels_to_remove": ["b"]},
+            {"name": "wins-1", "labels_state": "replace"},
+        ],
     )
     assert [node["name"] for node in done["nodes"]] == ["wins-2", "wins-0", "wins-1"]
     found = {name: {key: value for key, value in labels_of(cluster, name).items() if "/" not in key} for name in ("wins-0", "wins-1", "wins-2")}
@@ -95,7 +108,15 @@ def test_everything_wrong_is_named_before_any_write(modules, cluster):
         labels_to_remove=["both"],
     )
     assert wrong["failed"]
-    for part in ("node wrong-0: labels: the name 'a/b/c'", "'no value!'", "node wrong-1: labels_to_remove: the name '-x'", "stands 2 times", "True", "None", "'both' also stands"):
+    for part in (
+        "node wrong-0: labels: the name 'a/b/c'",
+        "'no value!'",
+        "node wrong-1: labels_to_remove: the name '-x'",
+        "stands 2 times",
+        "True",
+        "None",
+        "'both' also stands",
+    ):
         assert part in wrong["msg"], part
     unknown = modules.run("node_labels", nodes=[{"name": "wrong-0"}, {"name": "wrong-8"}, {"name": "wrong-9"}], labels={"good": "1"})
     assert "wrong-8, wrong-9" in unknown["msg"] and "Nothing was written" in unknown["msg"]

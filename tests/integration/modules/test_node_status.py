@@ -87,7 +87,19 @@ def test_everything_wrong_is_named_before_any_write(modules, cluster):
         resources={"kubernetes.io/x": 1, "a.b/half": 0.5, "a.b/text": "many", "a.b/yes": True, "a.b/none": None, "a.b/good": 1},
         resources_to_remove=["memory"],
     )
-    named = ("node wrong.status-0: resources", "'cpu'", "1500m", "node other: resources", "'nvidia.com/'", A10, "-1", "'kubernetes.io/x'", "'a.b/half'", "'a.b/text'", "'a.b/yes'")
+    named = (
+        "node wrong.status-0: resources",
+        "'cpu'",
+        "1500m",
+        "node other: resources",
+        "'nvidia.com/'",
+        A10,
+        "-1",
+        "'kubernetes.io/x'",
+        "'a.b/half'",
+        "'a.b/text'",
+        "'a.b/yes'",
+    )
     for part in (*named, "'a.b/none'", "'memory'"):
         assert part in wrong["msg"], part
     unknown = modules.run("node_status", nodes=[{"name": name} for name in ("wrong.status-0", "gone-1", "gone-2")], resources={GPU: 1})

@@ -62,12 +62,23 @@ def test_waits_by_watching_for_pods_that_come_later(modules, cluster, namespace)
 
 def test_time_out_names_the_pods_without_a_decision(modules, cluster, namespace):
     create_node(cluster, namespace, "2")
-    create(cluster, pod("decided", namespace), pod("gated", namespace, schedulingGates=[{"name": "example.com/wait"}]), pod("ignored", namespace, schedulerName="nobody"))
+    create(
+        cluster,
+        pod("decided", namespace),
+        pod("gated", namespace, schedulingGates=[{"name": "example.com/wait"}]),
+        pod("ignored", namespace, schedulerName="nobody"),
+    )
     began = time.monotonic()
     done = modules.run("placement_info", namespace=namespace, pods=["decided", "gated", "ignored", "missing"], wait_timeout=2)
     assert 1.5 < time.monotonic() - began < 5
     assert done["failed"] and done["undecided"] == ["gated", "ignored", "missing"]
-    for part in ("within 2 s", "3 of 4 Pods", f"{namespace}/gated: PodScheduled=False SchedulingGated", f"{namespace}/ignored: exists, and no scheduler", f"{namespace}/missing: does not exist"):
+    for part in (
+        "within 2 s",
+        "3 of 4 Pods",
+        f"{namespace}/gated: PodScheduled=False SchedulingGated",
+        f"{namespace}/ignored: exists, and no scheduler",
+        f"{namespace}/missing: does not exist",
+    ):
         assert part in done["msg"], done["msg"]
     assert f"{namespace}/decided" not in done["msg"] and done["placements"][0]["node"] == f"{namespace}-node"
     looked = modules.run("placement_info", check=True, namespace=namespace, pods=["missing", "decided"], wait_timeout=60)

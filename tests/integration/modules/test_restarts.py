@@ -46,7 +46,12 @@ def test_the_api_server_restarts_during_the_wait(modules, cluster, namespace):
     time.sleep(1.5)
     cluster.start(cluster.kill("kube-apiserver"))
     container = {"name": "c", "image": "example.com/cuda:1"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "survivor", "namespace": namespace}, "spec": {"nodeSelector": {"no": "node"}, "containers": [container]}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "survivor", "namespace": namespace},
+        "spec": {"nodeSelector": {"no": "node"}, "containers": [container]},
+    }
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(pod))
     assert modules.finish(waiting)["placements"][0]["reason"] == "Unschedulable"
 

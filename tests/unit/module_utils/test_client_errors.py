@@ -20,7 +20,10 @@ class Answer(Exception):
 @pytest.mark.parametrize(
     "answer, parts",
     [
-        (Answer(403, b'{"message": "nodes is forbidden: User \\"u:v\\" cannot"}'), ["the user u:v may not patch nodes/status: nodes is forbidden", "a ClusterRole with the verb patch on nodes/status"]),
+        (
+            Answer(403, b'{"message": "nodes is forbidden: User \\"u:v\\" cannot"}'),
+            ["the user u:v may not patch nodes/status: nodes is forbidden", "a ClusterRole with the verb patch on nodes/status"],
+        ),
         (Answer(403, b"<html>\nblocked</html>"), ["the user of these credentials may not", "<html> blocked"]),
         (Answer(401, b""), ["401 Unauthorized", "log in again"]),
         (Answer(422, b'{"message": "a\\n  b"}'), ["a b (HTTP 422)"]),

@@ -11,7 +11,10 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils import _dump as dump
 
 
 def node(name, **metadata):
-    return {"metadata": {"name": name, **metadata}, "status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1", "lastTransitionTime": "1"}]}}
+    return {
+        "metadata": {"name": name, **metadata},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1", "lastTransitionTime": "1"}]},
+    }
 
 
 def test_render_as_kubectl_does():
@@ -28,7 +31,10 @@ def test_versions_and_heartbeats_are_no_difference():
     assert not any(dump.differences({"items": [node("n", resourceVersion="1")]}, {"items": [later]}).values())
 
 
-@pytest.mark.parametrize("path, value", [("metadata", {"name": "n", "creationTimestamp": "2"}), ("status", {"conditions": [{"type": "Ready", "status": "False"}]}), ("spec", {"x": 1})])
+@pytest.mark.parametrize(
+    "path, value",
+    [("metadata", {"name": "n", "creationTimestamp": "2"}), ("status", {"conditions": [{"type": "Ready", "status": "False"}]}), ("spec", {"x": 1})],
+)
 def test_all_else_is(path, value):
     assert dump.differences({"items": [node("n")]}, {"items": [{**node("n"), path: value}]})["changed"] == ["n"]
 
@@ -45,7 +51,9 @@ def test_a_summary_stays_short():
     assert len(text.splitlines()) == dump.SHOWN + 2 and "4950 more" in text
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"items": [{}]}', '{"kind": "NodeList", "items": []}', '{"items": 1}', '{"kind": "List", "items": [1]}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", '{"items": [{}]}', '{"kind": "NodeList", "items": []}', '{"items": 1}', '{"kind": "List", "items": [1]}']
+)
 def test_what_is_no_dump_gets_replaced(text):
     assert dump.parse(text) is None
 

@@ -13,9 +13,13 @@ GPU = "nvidia.com/gpu"
 
 def node(capacity, allocatable=None, managed=()):
     fields = [
-        {"manager": manager, "subresource": sub, "fieldsV1": {"f:status": {"f:capacity": {".": {}, **{f"f:{name}": {} for name in names}}}}} for manager, sub, names in managed
+        {"manager": manager, "subresource": sub, "fieldsV1": {"f:status": {"f:capacity": {".": {}, **{f"f:{name}": {} for name in names}}}}}
+        for manager, sub, names in managed
     ]
-    return {"metadata": {"name": "n", "managedFields": fields}, "status": {"capacity": capacity, "allocatable": capacity if allocatable is None else allocatable}}
+    return {
+        "metadata": {"name": "n", "managedFields": fields},
+        "status": {"capacity": capacity, "allocatable": capacity if allocatable is None else allocatable},
+    }
 
 
 def wish(**options):
@@ -34,7 +38,12 @@ def wish(**options):
         ({GPU: "0"}, {GPU: "0"}, {"remove": {GPU}}, {GPU: None}),
         ({}, {}, {"remove": {GPU}}, None),
         ({}, {}, {"set": {GPU: 0}}, {GPU: "0"}),
-        ({GPU: "1", "amd.com/gpu": "1", "nvidia.com.x/y": "1"}, None, {"set": {"nvidia.com/a": 1}, "prefix": "nvidia.com/"}, {GPU: None, "nvidia.com/a": "1"}),
+        (
+            {GPU: "1", "amd.com/gpu": "1", "nvidia.com.x/y": "1"},
+            None,
+            {"set": {"nvidia.com/a": 1}, "prefix": "nvidia.com/"},
+            {GPU: None, "nvidia.com/a": "1"},
+        ),
         ({"cpu": "1", "hugepages-2Mi": "0", "attachable.kubernetes.io/x": "1"}, None, {"prefix": "a"}, None),
     ],
 )
@@ -83,7 +92,11 @@ def test_the_entry_wins_over_what_is_said_for_all():
 
 
 def test_all_problems_in_one_error():
-    entries = [{"name": "a", "resources": {"cpu": 1}, "resources_to_remove": None}, {"name": "a", "resources": {GPU: "x"}, "resources_to_remove": [GPU]}, {"name": "", "resources": None, "resources_to_remove": None}]
+    entries = [
+        {"name": "a", "resources": {"cpu": 1}, "resources_to_remove": None},
+        {"name": "a", "resources": {GPU: "x"}, "resources_to_remove": [GPU]},
+        {"name": "", "resources": None, "resources_to_remove": None},
+    ]
     with pytest.raises(ApiError) as error:
         status.validate({"nodes": entries, "resources": {}, "resources_to_remove": [], "resources_prefix": "nvidia"})
     for part in ("'a' stands 2 times", "nodes[2].name is empty", "'cpu'", '"x"', "also stands in resources", "'nvidia'"):
@@ -94,4 +107,7 @@ def test_results_are_strings_of_whole_numbers():
     pair = (status.extended(node({GPU: "2k"})), status.extended(node({GPU: "2k", "b.c/d": "1"})))
     result = status.result_of(["n"], {"n": pair})
     assert result["nodes"][0]["before"] == {"capacity": {GPU: "2000"}, "allocatable": {GPU: "2000"}}
-    assert result["diff"] == {"before": {"n": {"capacity": {}, "allocatable": {}}}, "after": {"n": {"capacity": {"b.c/d": "1"}, "allocatable": {"b.c/d": "1"}}}}
+    assert result["diff"] == {
+        "before": {"n": {"capacity": {}, "allocatable": {}}},
+        "after": {"n": {"capacity": {"b.c/d": "1"}, "allocatable": {"b.c/d": "1"}}},
+    }

@@ -40,9 +40,25 @@ def test_decided(given, decided):
 
 def test_placement_of_both_kinds():
     waiting = placement.placement_of(pod(condition=UNSCHEDULABLE))
-    assert waiting == {"pod": "p", "namespace": "ns", "node": None, "scheduled": False, "phase": "Pending", "requested": {}, "reason": "Unschedulable", "message": "0/3 nodes are available"}
+    assert waiting == {
+        "pod": "p",
+        "namespace": "ns",
+        "node": None,
+        "scheduled": False,
+        "phase": "Pending",
+        "requested": {},
+        "reason": "Unschedulable",
+        "message": "0/3 nodes are available",
+    }
     # A condition from before the assignment says nothing any more.
-    assert placement.placement_of(pod("n", UNSCHEDULABLE)) | {"phase": ""} == {**waiting, "node": "n", "scheduled": True, "reason": "", "message": "", "phase": ""}
+    assert placement.placement_of(pod("n", UNSCHEDULABLE)) | {"phase": ""} == {
+        **waiting,
+        "node": "n",
+        "scheduled": True,
+        "reason": "",
+        "message": "",
+        "phase": "",
+    }
 
 
 def container(gpus, **more):
