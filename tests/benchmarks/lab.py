@@ -37,10 +37,10 @@ def play(root: Path, *arguments: str, playbook: str = "lab") -> None:
 
 
 def script(text: str, root: Path) -> None:
-    config = root / "control-plane" / "clusters" / "gpuwl" / "kwok.yaml"
+    config = next((root / "control-plane").rglob("kwok.yaml"))
     kubectl = next(line.split()[1] for line in config.read_text().splitlines() if line.strip().startswith("kubectlBinary:"))
     environment = {**os.environ, "KUBECONFIG": str(root / "control-plane" / "kubeconfig"), "KUBECTL": kubectl, "ROOT": str(root / "typed")}
-    subprocess.run(["bash", "-euo", "pipefail", "-c", text], env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(["bash", "-euo", "pipefail", "-c", text], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 
 @contextmanager
