@@ -123,7 +123,7 @@ def _workload_errors(pool: Dict[str, Any]) -> List[str]:
         wrong = invalid_label_value(workload)
         advice = ": put it in quotes" if isinstance(workload, (bool, int, float)) else ""
         errors += ["workload: %s is no label value: %s%s" % (shown(workload), wrong, advice)] if wrong else []
-        if labels.get(WORKLOAD_LABEL, workload) != workload:
+        if WORKLOAD_LABEL in labels and labels[WORKLOAD_LABEL] != workload:
             said = shown(labels[WORKLOAD_LABEL])
             errors.append("workload is %s, but labels say %s: %s: drop one" % (shown(workload), WORKLOAD_LABEL, said))
     return errors
