@@ -11,15 +11,13 @@ written from that before kwokctl starts anything, and stopping is done here.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
-import ssl
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import IO, Any, Iterator
 
@@ -93,18 +91,9 @@ class KwokCluster:
 
     def answers(self) -> bool:
         """Whether the API server calls itself ready."""
-        pki = self.folder / "pki"
         try:
-            context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-            context.load_cert_chain(str(pki / "admin.crt"), str(pki / "admin.key"))
-            # kwokctl's certificate authority lacks the key usage that newer Pythons insist on.
-            context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
-            opener = urllib.request.build_opener(
-                urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-            )
-            with opener.open(f"{self.server()}/readyz", timeout=5) as answer:
-                return answer.status == 200
-        except (OSError, urllib.error.URLError, ClusterError):
+            return kwok_kubeconfig.is_ready(self.server(), self.folder / "pki")
+        except ClusterError:
             return False
 
     def server(self) -> str:
@@ -157,7 +146,8 @@ class KwokCluster:
         self.stop()
         self._clear_unfinished()
         self._check_ports([self.port] if self.port else [])
-        self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self.root, self.state):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.state / "kwokctl.yaml").write_text(yaml.safe_dump(self._configuration()), "utf-8")
         try:
             self._bring_up("create", timeout)
@@ -245,7 +235,7 @@ class KwokCluster:
                 "kubeControllerManagerPort": ports.pop(),
                 "kubeSchedulerPort": ports.pop(),
                 "kwokControllerPort": ports.pop(),
-                # Without this kwokctl looks for kubectl on PATH, then tries to download one.
+                # Without this kwokctl tries to download a kubectl where PATH has none.
                 "kubectlBinary": self.programs["kubectl"],
                 "etcdBinary": self.programs["etcd"],
                 "kubeApiserverBinary": self.programs["kube-apiserver"],
@@ -284,7 +274,9 @@ class KwokCluster:
 
     def _kwokctl(self, verb: str, output: IO[str]) -> subprocess.Popen[str]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("KWOK_")}
-        environment.update(HOME=str(self.root), KUBECACHEDIR=str(self.state / "cache"))
+        # It takes the first kubectl on PATH, whatever its configuration says.
+        path = f"{os.path.dirname(self.programs['kubectl'])}:{os.environ.get('PATH', os.defpath)}"
+        environment.update(HOME=str(self.root), KUBECACHEDIR=str(self.state / "cache"), PATH=path)
         command = [self.programs["kwokctl"], verb, "cluster", f"--name={self.name}"]
         if verb == "create":
             # kwokctl insists on adding a context to some kubeconfig: not to the user's own.
@@ -311,13 +303,11 @@ class KwokCluster:
         running = self.running()
         return [c for c in started if c["binary"] not in running]
 
-    def _log(self, component: dict[str, Any]) -> Path:
-        return self.folder / "logs" / (Path(component["binary"]).name + ".log")
-
     def _log_of_ended(self) -> str:
         """The end of the log of the first component that ended."""
         for component in self._ended():
-            with contextlib.suppress(FileNotFoundError), open(self._log(component), "rb") as file:
+            log = self.folder / "logs" / (Path(component["binary"]).name + ".log")
+            with contextlib.suppress(FileNotFoundError), open(log, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - 4000))
                 return file.read().decode("utf-8", "replace")
         return ""
@@ -329,10 +319,13 @@ class KwokCluster:
         if NO_SPACE.search(said + log):
             return f"the disk that holds {self.root} is full: make about 1 GiB free there and run again"
         lines = (log or said).strip().splitlines()
-        last = lines[-1][:400] if lines else "nothing"
+        last = _sentence(lines[-1])[:400] if lines else "nothing"
+        logs = self.folder / "logs"
         if ended:
-            return f"{ended[0]['name']} ended and says: {last} (log: {self._log(ended[0])})"
-        return f"kwokctl says: {last} (logs: {self.folder / 'logs'})"
+            return f"{ended[0]['name']} ended and says: {last} (its log is in {logs})"
+        if len(self.running()) == len(PROGRAMS):
+            return f"everything runs, but kube-apiserver does not call itself ready (its log is in {logs}): remove the cluster (playbooks/teardown.yml) if another run does not help"
+        return f"kwokctl says: {last} (logs are in {logs})"
 
     # -- stop ------------------------------------------------------------------------------------------------
 
@@ -390,3 +383,13 @@ class KwokCluster:
                     "wait for it or end it, then run again"
                 )
             time.sleep(0.2)
+
+
+def _sentence(line: str) -> str:
+    """What a line of kwokctl's or etcd's log says, without its time and place in the source."""
+    try:
+        entry = json.loads(line)
+        parts = [str(entry[key]) for key in ("msg", "err", "error") if entry.get(key)]
+    except (ValueError, AttributeError, TypeError):
+        return line
+    return ": ".join(parts) or line

@@ -1,13 +1,15 @@
 # Copyright (c) gpuwl.sandbox contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Private to the collection: the one kubeconfig of a KWOK cluster, told from a file of the user's own."""
+"""Private to the collection: access to a KWOK cluster with the certificates that kwokctl made, and its one kubeconfig."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import os
+import ssl
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,22 @@ def compose(name: str, server: str, pki: Path) -> str:
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
     }
     return yaml.safe_dump(config, sort_keys=False)
+
+
+def is_ready(server: str, pki: Path) -> bool:
+    """Whether the API server calls itself ready."""
+    try:
+        context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        context.load_cert_chain(str(pki / "admin.crt"), str(pki / "admin.key"))
+        # kwokctl's certificate authority lacks the key usage that newer Pythons insist on.
+        context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+        with opener.open(f"{server}/readyz", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
 
 
 def write(path: Path, text: str) -> bool:

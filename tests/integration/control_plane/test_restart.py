@@ -1,0 +1,162 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A control plane that died, as after a reboot or a crash, comes back with its data and harms nobody's processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+import yaml
+from control_plane_lab import COMPONENTS, finish, wait_for
+
+
+@pytest.fixture(scope="module")
+def kept(running):
+    """The running lab, with something in it that must not get lost."""
+    running.kubectl("create", "namespace", "kept")
+    return running
+
+
+def is_intact(lab) -> None:
+    lab.one_set()
+    assert "namespace/kept" in lab.kubectl("get", "namespaces", "-o", "name")
+
+
+def alive(process: subprocess.Popen) -> bool:
+    return process.poll() is None
+
+
+def test_all_killed_and_two_runs_at_once(kept):
+    before = kept.one_set()
+    kept.kill(*COMPONENTS)
+    plays = [kept.launch("lab") for _play in range(2)]
+    assert sorted(finish(play).changed for play in plays) == [0, 1]
+    assert not set(kept.one_set().values()) & set(before.values())
+    is_intact(kept)
+    kept.works()
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_one_killed(kept, component):
+    before = kept.one_set()
+    kept.kill(component)
+    assert kept.start().changed == 1
+    after = kept.one_set()
+    assert {name for name in COMPONENTS if after[name] != before[name]} == {component}
+    is_intact(kept)
+    kept.works()
+
+
+@pytest.mark.parametrize("name", ["sleep", "etcd of this very cluster"])
+def test_a_stale_pid_file_names_a_strangers_process(kept, own_process, name):
+    binary = kept.pid_file("etcd").parents[1] / "bin" / "etcd"
+    kept.kill(*COMPONENTS)
+    stranger = own_process("sleep", "600", name=str(binary) if name != "sleep" else None)
+    for component in COMPONENTS:
+        kept.pid_file(component).write_text(str(stranger.pid))
+    kept.start().succeeded()
+    assert alive(stranger)
+    stranger.kill()
+    stranger.wait()
+    is_intact(kept)
+
+
+def test_pid_files_with_garbage(kept):
+    before = kept.one_set()
+    kept.kill("kube-scheduler", "kwok-controller")
+    # 1 is a process that always lives, -1 and 0 would be all of them and this group.
+    for component, content in zip(COMPONENTS, ("", "99999999999999999999", "-1", "no number", "1"), strict=True):
+        kept.pid_file(component).write_text(content)
+    kept.start().succeeded()
+    after = kept.one_set()
+    assert {name for name in COMPONENTS if after[name] != before[name]} == {"kube-scheduler", "kwok-controller"}
+
+
+def test_a_zombie_has_the_number(kept, own_process):
+    zombie = own_process("true")
+    wait_for(lambda: open(f"/proc/{zombie.pid}/stat").read().rpartition(")")[2].split()[0] == "Z", 10, "a zombie")
+    kept.kill("etcd")
+    kept.pid_file("etcd").write_text(str(zombie.pid))
+    kept.start().succeeded()
+    kept.one_set()
+    is_intact(kept)
+
+
+def test_a_link_to_a_program_that_moved_is_mended(kept):
+    kept.kill("etcd")
+    link = kept.pid_file("etcd").parents[1] / "bin" / "etcd"
+    link.unlink()
+    link.symlink_to("/nonexistent/etcd")
+    kept.start().succeeded()
+    is_intact(kept)
+
+
+def test_a_port_was_taken_meanwhile(kept):
+    config = next(yaml.safe_load_all((kept.pid_file("etcd").parents[1] / "kwok.yaml").read_text()))
+    port = next(c for c in config["components"] if c["name"] == "kube-scheduler")["ports"][0]["port"]
+    before = kept.one_set()
+    kept.kill("kube-scheduler", "etcd")
+    with socket.create_server(("127.0.0.1", port)):
+        error = kept.start().error
+        assert f"port {port}" in error and "Address already in use" in error and "teardown" in error
+        assert set(kept.pids()) == set(COMPONENTS) - {"kube-scheduler", "etcd"}
+    kept.start().succeeded()
+    assert kept.one_set()["kwok-controller"] == before["kwok-controller"]
+    is_intact(kept)
+
+
+def test_an_api_server_that_hangs_is_reported_in_the_time_that_was_given(kept):
+    pid = kept.one_set()["kube-apiserver"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        error = kept.start(control_plane_timeout=2).error
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert "within 2 s" in error and "kube-apiserver" in error
+    assert kept.start().changed == 0
+
+
+def test_damaged_notes_of_a_cluster_with_data_are_not_taken_for_no_cluster(kept):
+    notes = kept.pid_file("etcd").parents[1] / "kwok.yaml"
+    text = notes.read_text()
+    notes.write_text("components: [")
+    try:
+        error = kept.start().error
+    finally:
+        notes.write_text(text)
+    assert str(notes) in error and "teardown" in error
+    kept.start().succeeded()
+    is_intact(kept)
+
+
+def test_a_cluster_whose_folder_was_moved_says_so(kept):
+    kept.kill(*COMPONENTS)
+    moved = kept.base / "moved"
+    kept.root.rename(moved)
+    try:
+        error = kept.start(lab_root=str(moved)).error
+    finally:
+        moved.rename(kept.root)
+    assert str(kept.control_plane) in error and str(moved) in error
+    kept.start().succeeded()
+    is_intact(kept)
+
+
+def test_the_folder_was_deleted_under_the_running_processes(lab):
+    lab.start().succeeded()
+    before = lab.one_set()
+    shutil.rmtree(lab.root)
+    lab.start().succeeded()
+    assert not set(lab.one_set().values()) & set(before.values())
+    lab.works()
+    shutil.rmtree(lab.root)
+    lab.root.mkdir()
+    assert lab.teardown().changed == 1
+    assert lab.pids() == {}
