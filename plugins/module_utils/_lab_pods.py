@@ -20,6 +20,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._watching import wat
 # The nodes that there were when a Pod was asked for, as a number to compare. The scheduler doesn't look again at a waiting
 # Pod whenever nodes change, so what it said about other nodes is out of date, and the Pod is asked for anew.
 NODES = "gpuwl.sandbox/nodes"
+SCHEDULER = "kube-scheduler"
 # The API server gives every Pod these.
 AUTOMATIC_TOLERATIONS = [
     {"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300} for key in ("not-ready", "unreachable")
@@ -48,6 +49,18 @@ def fingerprint(nodes):
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def is_stale(pod, nodes, seen):
+    """Whether what the scheduler said about a waiting Pod may be about other nodes than those of now."""
+    if _annotations(pod).get(NODES) != seen:
+        return True
+    looked = [entry["time"] for entry in pod["metadata"].get("managedFields") or [] if entry["manager"] == SCHEDULER and "time" in entry]
+    changed = [node["metadata"].get("creationTimestamp") or "" for node in nodes]
+    changed += [
+        entry["time"] for node in nodes for entry in node["metadata"].get("managedFields") or [] if entry["manager"] == FIELD_MANAGER and "time" in entry
+    ]
+    return bool(looked and changed) and max(looked) < max(changed)
+
+
 def asked_by(pod):
     """What of a Pod was declared, in a form that is equal for a definition and for the Pod that became of it."""
     spec = pod["spec"]
@@ -74,8 +87,8 @@ def why_anew(pod, definition, nodes, seen):
         return f"its node {node} is gone"
     if node and any(taint.endswith(":NoExecute") for taint in untolerated_taints(pod, nodes[node])):
         return f"its node {node} drives it away"
-    if not node and (pod["metadata"].get("annotations") or {}).get(NODES) != seen:
-        return "the nodes have changed since it asked"
+    if not node and is_stale(pod, nodes.values(), seen):
+        return "the nodes have changed since the scheduler looked at it"
     return None
 
 

@@ -16,7 +16,7 @@ ORDER = "gpuwl.sandbox/order"
 
 
 def decisions(pods: List[Dict[str, Any]], prefix: str = "nvidia.com/") -> List[Dict[str, Any]]:
-    """Return a decision per Pod and resource name that it asks for, in the order in which the Pods were made.
+    """Return a decision per Pod and resource name that it asks for, the lab's in the order declared, then others by creation time.
 
     pods: Pod objects; prefix: how the names of the resources begin.
     Each is {namespace, name, resource, quantity, phase, node: name or None, reason, message}.
@@ -41,8 +41,8 @@ def decisions(pods: List[Dict[str, Any]], prefix: str = "nvidia.com/") -> List[D
     return found
 
 
-def _asked(pod: Dict[str, Any]) -> Tuple[str, int, Tuple[str, str]]:
-    """When a Pod asked: its creation time has whole seconds, so the lab's Pods also say which came first."""
+def _asked(pod: Dict[str, Any]) -> Tuple[bool, int, str, Tuple[str, str]]:
+    """The lab's Pods stand in their declared order, which asking anew does not change; others follow by creation time."""
     order = (pod["metadata"].get("annotations") or {}).get(ORDER)
-    number = int(order) if isinstance(order, str) and order.isdecimal() else 0
-    return pod["metadata"].get("creationTimestamp") or "", number, identity(pod)
+    number = int(order) if isinstance(order, str) and order.isdecimal() else -1
+    return number < 0, number, pod["metadata"].get("creationTimestamp") or "", identity(pod)

@@ -48,14 +48,16 @@ def test_a_decision_per_resource_of_the_prefix():
     assert decisions([pod("p", {"cpu": "1"})]) == decisions([]) == []
 
 
-def test_order_is_that_of_the_asking():
+def test_order_is_that_of_the_declaration():
     early, late = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
-    assert names(made("a", late, "0"), made("b", early, "10"), made("c", early, "9"), made("d", early)) == ["d", "c", "b", "a"]
+    assert names(made("a", late, "0"), made("b", early, "10"), made("c", early, "9")) == ["a", "c", "b"]
+    # Pods of somebody else's come after the lab's.
+    assert names(made("z", early), made("y", late), made("a", late, "0")) == ["a", "z", "y"]
 
 
 @pytest.mark.parametrize("order", ["", "x", "-1", "1.5", 5, None, "²"])
 def test_an_order_of_somebody_elses_is_no_traceback(order):
-    assert names(made("b", order="1"), made("a", order=order)) == ["a", "b"]
+    assert names(made("a", order=order), made("b", order="1")) == ["b", "a"]
 
 
 @pytest.mark.parametrize("value", [None, 5, "/no/such/file", [5], {"kind": "Node"}])

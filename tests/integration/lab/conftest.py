@@ -1,0 +1,37 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+from lab_plays import Lab
+
+
+@pytest.fixture(scope="session")
+def programs(request) -> Path:
+    """The folder of the control plane's programs, found as by all integration tests."""
+    return request.config.pluginmanager.get_plugin(str(Path(__file__).parents[1] / "conftest.py")).binaries()
+
+
+@pytest.fixture(scope="module")
+def make_lab(programs):
+    """A function that gives a new, empty Lab."""
+    made: list[Lab] = []
+
+    def make() -> Lab:
+        made.append(Lab(Path(tempfile.mkdtemp(prefix="gpuwl-test-")).resolve(), programs))
+        return made[-1]
+
+    # A plain `kill` of pytest must not leave a control plane behind.
+    before = signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", returncode=143))
+    try:
+        yield make
+    finally:
+        for lab in made:
+            lab.destroy()
+        signal.signal(signal.SIGTERM, before)
