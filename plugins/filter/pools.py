@@ -18,7 +18,7 @@ MOST_NAMES = 100_000
 _RANGE = re.compile(r"\[(?:([0-9]*):([0-9]+)|[A-Za-z]:[A-Za-z])(?::([1-9][0-9]*))?\]")
 
 
-def _expand(pattern: str) -> list[str]:
+def expand_range(pattern: str) -> list[str]:
     """Names of a range in Ansible's own inventory syntax."""
     rest = _RANGE.sub("", pattern)
     if "[" in rest or "]" in rest:
@@ -35,7 +35,7 @@ def _expand(pattern: str) -> list[str]:
 
 def pool_nodes(pools: Any, fields: list[str] | None = None) -> list[dict[str, Any]]:
     try:
-        nodes = rules.pool_nodes(pools, _expand)
+        nodes = rules.pool_nodes(pools, expand_range)
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
     return [{field: node[field] for field in fields} for node in nodes] if fields else nodes

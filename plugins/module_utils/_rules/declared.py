@@ -18,6 +18,14 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 
 
+class DeclarationError(ValueError):
+    """A declaration that can't be; errors: a text for everything that is wrong with it."""
+
+    def __init__(self, errors: List[str]) -> None:
+        super().__init__("; ".join(errors))
+        self.errors = errors
+
+
 def shown(value: Any) -> str:
     """A value for a message, as YAML and JSON have it (null, true, "text"), cut to a length for reading."""
     try:

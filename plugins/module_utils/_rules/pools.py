@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import (
+    DeclarationError,
     label_errors,
     repeated,
     resource_errors,
@@ -44,10 +45,10 @@ def pool_nodes(pools: Any, expand: Callable[[str], List[str]]) -> List[Dict[str,
     pools: list of {name, nodes: [names or ranges], workload, resources: {name: quantity}, labels: {}, taints: [],
     capacity: {}}; expand: a name with ranges in Ansible's inventory syntax -> names.
     Returns a list of {name, pool, labels, resources: {name: whole number}, taints, capacity}.
-    Raises ValueError that lists all that is wrong.
+    Raises DeclarationError, a ValueError, that lists all that is wrong.
     """
     if not isinstance(pools, list) or not pools:
-        raise ValueError("lab_pools must be a list of at least one pool, each {name, nodes, ...}; found: %s" % shown(pools))
+        raise DeclarationError(["lab_pools must be a list of at least one pool, each {name, nodes, ...}; found: %s" % shown(pools)])
     errors = []  # type: List[str]
     declared = []  # type: List[Tuple[Dict[str, Any], List[str]]]
     for number, pool in enumerate(pools):
@@ -64,7 +65,7 @@ def pool_nodes(pools: Any, expand: Callable[[str], List[str]]) -> List[Dict[str,
     if not errors and not any(names for _pool, names in declared):
         errors.append("lab_pools declares no node: give at least one pool a name in nodes")
     if errors:
-        raise ValueError("; ".join(errors))
+        raise DeclarationError(errors)
     return [node for pool, names in declared for node in _nodes_of(pool, names)]
 
 

@@ -10,6 +10,7 @@ import re
 from typing import Any, Dict, List
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import (
+    DeclarationError,
     label_errors,
     repeated,
     resource_errors,
@@ -44,10 +45,10 @@ def request_pods(requests: Any) -> List[Dict[str, Any]]:
     Returns a list of {name, manifest, resources: {name: whole number}, node_selector, tolerations, record, pods: [names],
     first: the number of Pods asked for before}.
     A count above 1 gives Pods <name>-0, <name>-1, ...
-    Raises ValueError that lists all that is wrong.
+    Raises DeclarationError, a ValueError, that lists all that is wrong.
     """
     if not isinstance(requests, list):
-        raise ValueError("lab_requests must be a list of requests, each {name, resources, ...}; found: %s" % shown(requests))
+        raise DeclarationError(["lab_requests must be a list of requests, each {name, resources, ...}; found: %s" % shown(requests)])
     errors = []  # type: List[str]
     for number, request in enumerate(requests):
         if not isinstance(request, dict):
@@ -58,7 +59,7 @@ def request_pods(requests: Any) -> List[Dict[str, Any]]:
         errors += ["%s: %s" % (where, error) for error in _request_errors(request)]
     errors += _clashes([request for request in requests if isinstance(request, dict) and isinstance(request.get("name"), str)])
     if errors:
-        raise ValueError("; ".join(errors))
+        raise DeclarationError(errors)
     found = []  # type: List[Dict[str, Any]]
     first = 0
     for request in requests:

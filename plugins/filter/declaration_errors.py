@@ -1,0 +1,29 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The filter gpuwl.sandbox.declaration_errors: a door to the rules."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ansible_collections.gpuwl.sandbox.plugins.filter.pools import expand_range
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import DeclarationError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pools import pool_nodes
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.requests import request_pods
+
+
+def declaration_errors(pools: Any, requests: Any) -> list[str]:
+    errors: list[str] = []
+    for judge, arguments in ((pool_nodes, (pools, expand_range)), (request_pods, (requests,))):
+        try:
+            judge(*arguments)
+        except DeclarationError as error:
+            errors += error.errors
+    return errors
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"declaration_errors": declaration_errors}
