@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from urllib.parse import quote
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, ApiError, collection_path
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._kwok_nodes import AUTOMATIC_TAINTS, MARK, is_own
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.fits import untolerated_taints
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.fits import selector_mismatch, untolerated_taints
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import is_extended, requested
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._watching import watch_until
 
@@ -74,8 +76,39 @@ def asked_by(pod):
     return {"nodeSelector": spec.get("nodeSelector") or {}, "tolerations": tolerations, "containers": containers}
 
 
-def why_anew(pod, definition, nodes, seen):
-    """Why a Pod that is there must be asked for anew, in a few words, or None. nodes: {name: Node}; seen: their fingerprint."""
+def overcommitted(pods, nodes):
+    """Pairs (node name, resource name) of which more is asked than the node has, since its resources changed under the Pods."""
+    asked = Counter()
+    for pod in pods:
+        if pod["spec"].get("nodeName") in nodes and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            for resource, quantity in requested(pod, is_extended).items():
+                asked[pod["spec"]["nodeName"], resource] += quantity
+    return {(name, resource) for (name, resource), quantity in asked.items() if quantity > allocatable(nodes[name], resource)}
+
+
+def allocatable(node, resource):
+    return parse_quantity(((node.get("status") or {}).get("allocatable") or {}).get(resource, 0))
+
+
+def why_unfit(pod, node, short):
+    """Why the scheduler would not put a Pod on the node that it is on, in a few words, or None. short: as overcommitted gives it.
+
+    A kubelet lets such a Pod run on; here the question is where the declared requests go among the declared nodes.
+    """
+    name = node["metadata"]["name"]
+    if untolerated_taints(pod, node):
+        return f"its node {name} has a taint that it does not tolerate"
+    if selector_mismatch(pod, node):
+        return f"its node {name} no longer has the labels that it asks for"
+    lacking = [resource for resource in requested(pod, is_extended) if (name, resource) in short]
+    return f"its node {name} no longer has enough {', '.join(lacking)}" if lacking else None
+
+
+def why_anew(pod, definition, nodes, seen, short):
+    """Why a Pod that is there must be asked for anew, in a few words, or None.
+
+    nodes: {name: Node}; seen: their fingerprint; short: as overcommitted gives it.
+    """
     node = pod["spec"].get("nodeName")
     if pod["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
@@ -85,9 +118,9 @@ def why_anew(pod, definition, nodes, seen):
         return "it has ended"
     if node and node not in nodes:
         return f"its node {node} is gone"
-    if node and any(taint.endswith(":NoExecute") for taint in untolerated_taints(pod, nodes[node])):
-        return f"its node {node} drives it away"
-    if not node and is_stale(pod, nodes.values(), seen):
+    if node:
+        return why_unfit(pod, nodes[node], short)
+    if is_stale(pod, nodes.values(), seen):
         return "the nodes have changed since the scheduler looked at it"
     return None
 
@@ -103,7 +136,8 @@ def plan(wanted, pods, nodes):
     by_name, seen = {node["metadata"]["name"]: node for node in nodes}, fingerprint(nodes)
     present = [key for key in wanted if key in pods]
     removed = sorted(key for key, pod in pods.items() if is_own(pod) and key not in wanted)
-    replaced = {key: why for key in present if (why := why_anew(pods[key], wanted[key], by_name, seen))}
+    short = overcommitted(pods.values(), by_name)
+    replaced = {key: why for key in present if (why := why_anew(pods[key], wanted[key], by_name, seen, short))}
     if any(pods[key]["spec"].get("nodeName") for key in [*removed, *replaced]):
         for key in present:
             if not pods[key]["spec"].get("nodeName"):

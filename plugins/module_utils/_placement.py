@@ -11,8 +11,8 @@ import time
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._nodes import refuse
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_dns_subdomain, invalid_resource_name
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import requested, scheduled_condition
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_dns_subdomain
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import is_extended, requested, scheduled_condition
 
 # Seconds after which a watch is opened anew, so that a connection that died unnoticed costs no more than this.
 LONGEST_WATCH = 60
@@ -58,11 +58,6 @@ def last_seen(pod):
     if condition:
         return one_line(f"PodScheduled={condition.get('status')} {condition.get('reason', '')} {condition.get('message', '')}")
     return "exists, and no scheduler has looked at it: does the scheduler run, is spec.schedulerName right?"
-
-
-def is_extended(name):
-    """Whether a resource name is an extended resource's, such as nvidia.com/gpu."""
-    return invalid_resource_name(name) is None
 
 
 def placement_of(pod):

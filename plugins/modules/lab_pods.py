@@ -14,7 +14,8 @@ description:
   - Creates Pods one after the other, in the order given, and removes those that it made earlier and that are no longer asked for, in
     whichever namespace they are.
   - A Pod's resources cannot be edited in place, so a Pod whose nodeSelector, tolerations, image or limits changed is deleted and created
-    again. So is one that has ended, whose node is gone, or that waits and was last looked at when there were other nodes or fewer free cards.
+    again. So is one that has ended, whose node is gone or would not take it any more (resources, labels, taints), or that waits and was
+    last looked at when there were other nodes or fewer free cards.
   - Pods that it did not make are never touched. What it makes carries the label C(app.kubernetes.io/managed-by=gpuwl.sandbox).
   - Does not wait for the scheduler; that is what M(gpuwl.sandbox.placement_info) is for.
 extends_documentation_fragment:

@@ -9,6 +9,7 @@ Private to the collection gpuwl.sandbox. Source: Kubernetes documentation, "Reso
 
 from typing import Any, Callable, Dict, Tuple
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_resource_name
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 
 
@@ -47,6 +48,11 @@ def positive_quantities(listed: Any, counts: Callable[[str], bool]) -> Dict[str,
             if number:
                 found[name] = number
     return found
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource name is an extended resource's, such as nvidia.com/gpu."""
+    return invalid_resource_name(name) is None
 
 
 def identity(pod: Dict[str, Any]) -> Tuple[str, str]:
