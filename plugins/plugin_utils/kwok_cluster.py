@@ -153,7 +153,7 @@ class KwokCluster:
             self._bring_up("create", timeout)
         except ClusterError:
             # Nothing half done: only the logs stay to be read, and the next run makes the cluster anew.
-            self.stop()
+            self.stop(patience=0)
             shutil.rmtree(self.folder / "etcd", ignore_errors=True)
             (self.folder / "kwok.yaml").unlink(missing_ok=True)
             raise
@@ -329,14 +329,12 @@ class KwokCluster:
 
     # -- stop ------------------------------------------------------------------------------------------------
 
-    def stop(self, binaries: set[str] | None = None) -> list[str]:
-        """End this cluster's processes, or those of `binaries`, and no others; returns the names of the programs that ran."""
-        by_name = {program_name(path): pids for path, pids in self.running().items() if binaries is None or path in binaries}
-        stopped = [name for name in PROGRAMS if name in by_name]
-        for name in stopped:
-            for pid in by_name[name]:
-                end(pid)
-        return stopped
+    def stop(self, binaries: set[str] | None = None, patience: float = 10.0) -> None:
+        """End this cluster's processes, or those of `binaries`, and no others."""
+        pids = {program_name(path): pids for path, pids in self.running().items() if binaries is None or path in binaries}
+        for name in PROGRAMS:
+            for pid in pids.get(name, []):
+                end(pid, patience)
 
     def is_there(self) -> bool:
         """Whether there is anything to remove."""
@@ -345,7 +343,8 @@ class KwokCluster:
     def remove(self) -> bool:
         """Stop the cluster and delete what it owns, nothing else in the folder; True where there was anything."""
         was_there = self.is_there()
-        self.stop()
+        # Their data go too, and an API server without etcd takes its time.
+        self.stop(patience=0)
         for path in self._own_paths():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         with contextlib.suppress(OSError):

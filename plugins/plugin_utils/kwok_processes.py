@@ -47,17 +47,17 @@ def program_name(binary: str) -> str:
     return "kwok" if name == "kwok-controller" else name
 
 
-def end(pid: int) -> None:
-    """SIGTERM, ten seconds, SIGKILL; by pidfd, so that a number that is given away meanwhile is safe."""
+def end(pid: int, patience: float) -> None:
+    """SIGTERM, `patience` seconds, SIGKILL; by pidfd, so that a number that is given away meanwhile is safe."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return
     try:
-        for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0)):
+        for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 10.0)):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, number)
-            deadline = time.monotonic() + patience
+            deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
                 if has_ended(pid):
                     return

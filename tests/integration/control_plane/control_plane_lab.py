@@ -85,7 +85,7 @@ class Lab:
         return {**kept, **own, **more}
 
     def command(self, playbook: str, *arguments: str, **variables: object) -> list[str]:
-        tags = ["--tags", "control_plane"] if playbook == "lab" else []
+        tags = ["--tags", "control_plane"] if playbook == "lab" and "--tags" not in arguments else []
         values = json.dumps({"lab_root": str(self.root), **self.variables, **variables})
         return [str(PLAYBOOK), f"{CHECKOUT}/playbooks/{playbook}.yml", *tags, "-e", values, *arguments]
 
@@ -164,8 +164,11 @@ class Lab:
     def kill_runs(self) -> None:
         """Kill plays and all that works for them, at one blow; the cluster's processes go on."""
         components = {pid for pids in self.pids().values() for pid in pids}
-        for pid in set(self.everything()) - components:
-            kill(pid)
+        runs = set(self.everything()) - components
+        # Stopped first, so that none acts on the end of another.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in runs:
+                kill(pid, number)
         wait_for(lambda: set(self.everything()) <= {p for pids in self.pids().values() for p in pids}, 10, "the plays to end")
 
     def destroy(self) -> None:
@@ -192,9 +195,9 @@ def finish(play: subprocess.Popen) -> Run:
     return Run(play.returncode, output)
 
 
-def kill(pid: int) -> None:
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         pass
 

@@ -1,0 +1,203 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Source go: the programs are built where they are missing, whole or not at all. The compiler is a stand-in, except
+where Go's own words matter."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from control_plane_lab import PROGRAMS, finish, kill, mount, new_lab, wait_for
+
+STAND_IN = """#!/bin/sh
+if [ "$1" = version ]; then echo "{version}"; exit; fi
+while [ "$1" != -o ]; do shift; done
+out=$2 name=${{3##*/}}
+if [ "$name" = v3 ]; then name=etcd; fi
+echo "$name" >> '{base}/built'
+{body}
+"""
+WHOLE = "cp '{programs}'/$name \"$out\""
+HANGS_HALFWAY = "printf half > \"$out\"; touch '{base}/halfway'; while [ ! -e '{base}/gate' ]; do sleep 0.1; done; printf second >> \"$out\""
+
+
+class Cache:
+    """A lab whose programs come from a cache of its own, built by a stand-in for Go."""
+
+    def __init__(self, lab, folder: Path) -> None:
+        self.lab = lab
+        self.bin = lab.base / "bin"
+        self.bin.mkdir()
+        self.folder = lab.base / "cache" / folder
+
+    def fill(self, *but: str) -> None:
+        self.folder.mkdir(parents=True)
+        for name in set(PROGRAMS) - set(but):
+            (self.folder / name).symlink_to(self.lab.programs / name)
+
+    def go(self, body: str, version: str = "go version go1.99.1 linux/amd64") -> dict[str, str]:
+        body = body.format(programs=self.lab.programs, base=self.lab.base)
+        (self.bin / "go").write_text(STAND_IN.format(version=version, base=self.lab.base, body=body))
+        (self.bin / "go").chmod(0o755)
+        return {"PATH": f"{self.bin}:{os.environ['PATH']}"}
+
+    def play(self, environment: dict[str, str], **variables: object):
+        return self.lab.play("programs", environment=environment, control_plane_source="go", **variables)
+
+    @property
+    def built(self) -> list[str]:
+        return (self.lab.base / "built").read_text().split()
+
+    def is_whole(self) -> None:
+        """All seven are there, each the same as the true one, and nothing else but the lock."""
+        visible = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+        assert visible == sorted(PROGRAMS)
+        for name in PROGRAMS:
+            assert (self.folder / name).stat().st_size == (self.lab.programs / name).stat().st_size
+
+
+@pytest.fixture(scope="module")
+def folder(programs):
+    """Where below XDG_CACHE_HOME the programs go, as the playbook says; in check mode it builds nothing."""
+    lab = new_lab(programs)
+    try:
+        shown = lab.play("programs", "--check", control_plane_source="go").succeeded()
+        found = Path(re.search(r"control plane are\s+in (/\S+)", shown.output)[1])
+        assert not found.exists()
+        return found.relative_to(lab.base / "cache")
+    finally:
+        lab.destroy()
+
+
+@pytest.fixture
+def cache(lab, folder):
+    return Cache(lab, folder)
+
+
+def test_an_empty_cache_is_filled_and_then_reused(cache):
+    environment = cache.go(WHOLE)
+    assert cache.play(environment).changed > 0
+    cache.is_whole()
+    assert sorted(cache.built) == sorted(PROGRAMS)
+    assert cache.play(environment).changed == 0
+    assert len(cache.built) == len(PROGRAMS)
+
+
+def test_of_a_cache_that_lacks_one_only_this_one_is_built(cache):
+    cache.fill("kwokctl")
+    assert cache.play(cache.go(WHOLE)).changed == 1
+    assert cache.built == ["kwokctl"]
+    cache.is_whole()
+
+
+@pytest.mark.parametrize("found", ["go version go1.21.0 linux/amd64", "go version go1.9 linux/amd64", None])
+def test_no_go_that_can_build_them(cache, found):
+    environment = cache.go("exit 1", version=found or "")
+    if found is None:
+        (cache.bin / "go").unlink()
+        for tool in ("sh", "uname", "env"):
+            (cache.bin / tool).symlink_to(shutil.which(tool))
+        environment = {"PATH": str(cache.bin)}
+    error = cache.play(environment).error
+    assert "needs Go 1.26" in error and (found or "found: none") in error and "control_plane_path" in error
+    assert not cache.folder.exists()
+
+
+def test_versions_that_go_mod_does_not_pin(cache):
+    error = cache.play(cache.go(WHOLE), control_plane_etcd_version="v3.4.0").error
+    assert "v3.4.0" in error and "control_plane_etcd_version" in error and "path" in error
+    assert not (cache.lab.base / "built").exists()
+
+
+def test_no_network(cache):
+    """Go itself, with nothing in its caches and a proxy that is not there; GOFLAGS of the user's do no harm."""
+    assert shutil.which("go"), "this test hears Go's own words: put Go on PATH"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = server.getsockname()[1]
+    caches = {name: str(cache.lab.base / name.lower()) for name in ("GOMODCACHE", "GOCACHE")}
+    error = cache.play({**caches, "GOPROXY": f"http://127.0.0.1:{closed}", "GOFLAGS": "-mod=mod -modcacherw"}).error
+    assert "proxy does not answer" in error and "GOPROXY" in error and "control_plane_path" in error
+    assert "connection refused" in error and str(closed) in error
+
+
+def test_a_full_disk(cache):
+    mount(cache.folder, "size=10m")
+    error = cache.play(cache.go('head -c 20000000 /dev/zero > "$out"')).error
+    assert "disk is full" in error and "GiB free" in error
+    assert [path.name for path in cache.folder.iterdir() if not path.name.startswith(".")] == []
+
+
+def test_a_cache_that_cannot_be_written(cache):
+    mount(cache.lab.base / "cache", "ro")
+    error = cache.play(cache.go(WHOLE)).error
+    assert str(cache.lab.base / "cache") in error and "XDG_CACHE_HOME" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("verifying k8s.io/api@v0.37.2: checksum mismatch", "Do not use it"),
+        ("flag provided but not defined: -x", "flag provided but not defined"),
+    ],
+)
+def test_what_go_says_is_passed_on_with_advice(cache, words, advice):
+    error = cache.play(cache.go(f"echo '{words}' >&2; exit 1")).error
+    assert "etcd could not be built" in error and words in error and advice in error
+
+
+def test_a_half_written_program_is_never_used(cache):
+    """Killed twice halfway: no program by that name, and no heap of leftovers; the next run builds it."""
+    cache.fill("kwokctl")
+    for _attempt in range(2):
+        play = cache.lab.launch("programs", environment=cache.go(HANGS_HALFWAY), control_plane_source="go")
+        wait_for((cache.lab.base / "halfway").exists, 60, "the build to be halfway")
+        cache.lab.kill_runs()
+        play.communicate()
+        assert not (cache.folder / "kwokctl").exists()
+        assert len(list(cache.folder.glob("*partial*"))) == 1
+        (cache.lab.base / "halfway").unlink()
+    assert cache.play(cache.go(WHOLE)).changed == 1
+    cache.is_whole()
+
+
+def test_a_build_that_outlived_its_play_does_not_spoil_the_next(cache):
+    cache.fill("kwokctl")
+    first = cache.lab.launch("programs", environment=cache.go(HANGS_HALFWAY), control_plane_source="go")
+    wait_for((cache.lab.base / "halfway").exists, 60, "the build to be halfway")
+    compiler = next(pid for pid in cache.lab.everything() if f"{cache.bin}/go" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:2])
+    for pid in set(cache.lab.everything()) - {compiler}:
+        kill(pid)
+    os.killpg(first.pid, signal.SIGKILL)
+    second = cache.lab.launch("programs", environment=cache.go(WHOLE), control_plane_source="go")
+    waiting = (f"{cache.folder}/.lock", "flock")
+    wait_for(lambda: any(waits_for(pid, *waiting) for pid in cache.lab.everything()), 60, "the second build to wait for the first")
+    (cache.lab.base / "gate").touch()
+    assert finish(second).changed == 1
+    cache.is_whole()
+    first.communicate()
+
+
+def waits_for(pid: int, file: str, program: str) -> bool:
+    try:
+        held = {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
+        return file in held and Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0] == program
+    except OSError:
+        return False
+
+
+def test_two_builds_at_once_build_each_program_once(cache):
+    cache.fill("kwokctl", "kwok")
+    environment = cache.go("sleep 0.5; " + WHOLE)
+    plays = [cache.lab.launch("programs", environment=environment, control_plane_source="go") for _play in range(2)]
+    for play in plays:
+        finish(play).succeeded()
+    assert sorted(cache.built) == ["kwok", "kwokctl"]
+    cache.is_whole()
