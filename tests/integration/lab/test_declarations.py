@@ -40,6 +40,7 @@ NARROW = {
         {"name": "greedy", "resources": {"nvidia.com/gpu": 2}, "record": {"file": "greedy.txt", "fields": ["PHASE", "NODE", "MESSAGE"]}},
     ],
 }
+THEIRS = "jsonpath={.metadata.uid} {.metadata.labels} {.spec.containers[0].image}"
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +96,6 @@ def test_those_that_wait_say_why(lab):
     assert {entry["node"]: entry["reasons"] for entry in timid["cannot_use"] if entry["node"][0] == "t"} == {"ta": ["taint"], "tb": ["taint"]}
 
 
-def test_second_run_has_nothing_to_do(lab):
-    lab.settled()
-
-
 def test_pools_and_requests_follow_the_declaration(lab):
     before = uids(lab)
     lab.declared = NARROW
@@ -122,9 +119,10 @@ def test_pools_and_requests_follow_the_declaration(lab):
 
 def test_bad_declarations_write_nothing(lab):
     lab.refused("lab_pools must be a list", lab_pools="edge")
-    lab.refused("pool p: resources: nvidia.com/gpu: -1 is negative", "the node name n stands 2 times", "labels: 1 of",
-                lab_pools=[{"name": "p", "nodes": ["n", "n"], "labels": {"a": 1}, "resources": {"nvidia.com/gpu": -1}}])
-    lab.refused("request r: count must be", "unknown key size", lab_requests=[{"name": "r", "count": 0, "size": 1, "resources": {"nvidia.com/gpu": 1}}])
+    lab.refused("pool p: resources: nvidia.com/gpu: -1 is negative", "the node name n stands 2 times", "labels: 1 of", "request r: count must be",
+                "unknown key size",
+                lab_pools=[{"name": "p", "nodes": ["n", "n"], "labels": {"a": 1}, "resources": {"nvidia.com/gpu": -1}}],
+                lab_requests=[{"name": "r", "count": 0, "size": 1, "resources": {"nvidia.com/gpu": 1}}])
 
 
 def test_a_namespace_that_can_not_be_writes_nothing(lab):
@@ -143,13 +141,11 @@ def test_somebody_elses_node_is_not_taken_over(lab):
 def test_somebody_elses_pod_is_not_taken_over_nor_removed(lab):
     pod = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "theirs", "namespace": "team-a"}, "spec": {"containers": [{"name": "cuda", "image": "theirs"}]}}'
     lab.kubectl("create", "-f", "-", stdin=pod)
-    theirs = lab.kubectl("get", "pod", "-n", "team-a", "theirs", "-o", "jsonpath={.metadata.uid} {.metadata.labels} {.spec.containers[0].image}")
+    lab.theirs = lab.kubectl("get", "pod", "-n", "team-a", "theirs", "-o", THEIRS)
     played = lab.play(lab_requests=[*NARROW["lab_requests"], {"name": "theirs", "resources": {"nvidia.com/gpu": 1}}])
     assert played.rc != 0
     assert "these Pods exist already and are not the lab's: team-a/theirs: choose other names in lab_requests" in played.output
-    lab.run()
-    assert lab.kubectl("get", "pod", "-n", "team-a", "theirs", "-o", "jsonpath={.metadata.uid} {.metadata.labels} {.spec.containers[0].image}") == theirs
-    lab.kubectl("delete", "pod", "-n", "team-a", "theirs", "--wait=true")
+    assert lab.kubectl("get", "pod", "-n", "team-a", "theirs", "-o", THEIRS) == lab.theirs
 
 
 def test_going_back_gives_the_same_records(lab):
@@ -161,12 +157,14 @@ def test_going_back_gives_the_same_records(lab):
     chance = {"out/train.txt", "out/digits.txt", "out/dots.txt", "out/tolerant.txt", "out/run.json"}
     assert {path: text for path, text in now.items() if path not in chance} == {path: text for path, text in lab.wide.items() if path not in chance}
     lab.settled()
+    # Somebody else's Pod has seen it all.
+    assert lab.kubectl("get", "pod", "-n", "team-a", "theirs", "-o", THEIRS) == lab.theirs
 
 
 def test_another_namespace_takes_the_pods_along(lab):
     lab.declared = {**NARROW, "lab_namespace": "team-b", "lab_requests": []}
     lab.run()
-    assert lab.objects("pods", "-A") == {}
+    assert list(lab.objects("pods", "-A")) == ["theirs"]
     lab.declared = {**NARROW, "lab_namespace": "team-b"}
     lab.run()
-    assert {name: pod["metadata"]["namespace"] for name, pod in lab.objects("pods", "-A").items()} == {"chosen": "team-b", "greedy": "team-b"}
+    assert {name: pod["metadata"]["namespace"] for name, pod in lab.objects("pods", "-A").items()} == {"theirs": "team-a", "chosen": "team-b", "greedy": "team-b"}
