@@ -52,6 +52,11 @@ def test_nothing_to_do():
     assert planned(wanted, [live(wanted[0], "n"), live(wanted[1], None, nodes)], nodes) == {}
 
 
+def test_a_toleration_that_says_the_default_is_no_change():
+    pod = live(definition(tolerations=[{"key": "k", "value": "v"}]), "n")
+    assert planned([definition(tolerations=[{"key": "k", "operator": "Equal", "value": "v", "effect": None}])], [pod], [node()]) == {}
+
+
 def test_what_is_new_and_what_is_gone():
     nodes = [node()]
     gone = live(definition("gone", namespace="elsewhere"), "n")
