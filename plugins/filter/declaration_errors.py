@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ansible_collections.gpuwl.sandbox.plugins.filter.pools import expand_range
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import DeclarationError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import DeclarationError, shown
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_dns_label
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pools import pool_nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.requests import request_pods
 
 
-def declaration_errors(pools: Any, requests: Any) -> list[str]:
-    errors: list[str] = []
+def declaration_errors(pools: Any, requests: Any, namespace: Any = "default") -> list[str]:
+    wrong = invalid_dns_label(namespace)
+    errors = [f"the namespace {shown(namespace)} cannot be: {wrong}"] if wrong else []
     for judge, arguments in ((pool_nodes, (pools, expand_range)), (request_pods, (requests,))):
         try:
             judge(*arguments)

@@ -46,8 +46,8 @@ options:
         required: true
       content:
         description:
-          - Text, or a list of lines; for a path that ends in C(.json) also any data, written as JSON. The file ends in exactly one
-            newline.
+          - Text, or a list of lines; for a path that ends in C(.json) also any data, written as JSON. Text ends in exactly one
+            newline; no lines make an empty file.
         type: raw
         required: true
       mode:

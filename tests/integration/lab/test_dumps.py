@@ -137,3 +137,12 @@ def test_check_mode_writes_nothing(checker, dumps):
     assert played.rc == 0, played.output
     assert "+OK=1" in played.output
     assert not checker.root.exists()
+
+
+@pytest.mark.parametrize("arguments, rc", [([], 2), (["--check"], 0)])
+def test_the_tag_alone_makes_no_lab_to_judge(tmp_path, arguments, rc):
+    root = tmp_path / "gpuwl"
+    played = run_playbook("lab.yml", "--tags", "check", *arguments, variables={"lab_root": str(root)}, folder=tmp_path)
+    assert played.rc == rc, played.output
+    assert ("There is no lab below" if rc else "There is no running control plane below") in " ".join(played.output.split())
+    assert not root.exists()

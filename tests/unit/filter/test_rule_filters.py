@@ -128,3 +128,12 @@ def test_inventory_table():
     for arguments in (({"a": 1},), ({}, [{}]), (None,), ({}, 5), ({}, None, "wide"), ({}, None, 5)):
         with pytest.raises(AnsibleFilterError, match="expected what|width must be"):
             inventory_table(*arguments)
+
+
+def test_all_errors_of_a_declaration_at_once():
+    judge = load("declaration_errors")
+    pools = [{"name": "a", "nodes": ["n_1"], "resources": {"nvidia.com/gpu": 1.5}}]
+    errors = judge(pools, [{"name": "r", "resources": {"gpu": 1}}], "Ab_c")
+    assert len(errors) == 4
+    assert [word for word in ("Ab_c", "n_1", "1.5", '"gpu"') if not any(word in error for error in errors)] == []
+    assert judge([{"name": "a", "nodes": ["n-[0:2]"]}], [], "gpu-vm") == []
