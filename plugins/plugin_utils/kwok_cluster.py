@@ -143,7 +143,6 @@ class KwokCluster:
         return [c["name"] for c in missing]
 
     def _create(self, timeout: float) -> list[str]:
-        self.stop()
         self._clear_unfinished()
         self._check_ports([self.port] if self.port else [])
         for folder in (self.root, self.state):
@@ -168,12 +167,14 @@ class KwokCluster:
         return not at_home and kwok_kubeconfig.is_foreign(self.kubeconfig, self.name)
 
     def _clear_unfinished(self) -> None:
-        """A creation that was cut off before it wrote down its components has started nothing and holds no data."""
+        """A creation that was cut off before it wrote down its components holds no data."""
         if (self.folder / "etcd" / "member").exists():
             raise ClusterError(
                 f"{self.folder}/kwok.yaml is missing or damaged, so the cluster whose data lie beside it cannot be "
                 "started: put the file back, or remove the cluster (playbooks/teardown.yml) and run again"
             )
+        # Processes whose folder was deleted under them.
+        self.stop(patience=0)
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
