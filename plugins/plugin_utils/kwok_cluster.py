@@ -325,7 +325,10 @@ class KwokCluster:
         if ended:
             return f"{ended[0]['name']} ended and says: {last} (its log is in {logs})"
         if len(self.running()) == len(PROGRAMS):
-            return f"everything runs, but kube-apiserver does not call itself ready (its log is in {logs}): remove the cluster (playbooks/teardown.yml) if another run does not help"
+            return (
+                f"everything runs, but kube-apiserver does not call itself ready (its log is in {logs}): "
+                "remove the cluster (playbooks/teardown.yml) if another run does not help"
+            )
         return f"kwokctl says: {last} (logs are in {logs})"
 
     # -- stop ------------------------------------------------------------------------------------------------

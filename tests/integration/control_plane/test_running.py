@@ -168,7 +168,7 @@ def test_two_starts_at_once_make_one_cluster(lab):
 
 
 def test_a_check_before_there_is_a_cluster_ends_well_and_leaves_no_trace(lab):
-    run = lab.start("--check", "--diff").succeeded()
+    run = lab.start("--check", "--diff", "--tags", "all").succeeded()
     assert "There is no running control plane" in run.output
     assert not lab.root.exists()
     assert lab.pids() == {}
