@@ -21,7 +21,7 @@ lab: venv ## Set everything up and run the lab (your own: ARGS="-e @my-pools.yml
 
 test: programs venv-test ## Set everything up and run all tests
 	$(RUN)/python tests/make_script.py --check
-	$(RUN)/python -m pytest tests
+	$(RUN)/python -m pytest tests/unit tests/integration
 
 unit: venv-test ## Run the unit tests alone, in seconds
 	$(RUN)/python -m pytest tests/unit
