@@ -34,7 +34,13 @@ kind: KwokctlConfiguration
 options:
   bindAddress: 127.0.0.1
   kubectlBinary: {kubectl}
-  kubeApiserverPort: {port}
+  # kwokctl takes the highest port that is free just then: two clusters that start at once would share an etcd.
+  kubeApiserverPort: {ports[0]}
+  etcdPort: {ports[1]}
+  etcdPeerPort: {ports[2]}
+  kubeControllerManagerPort: {ports[3]}
+  kubeSchedulerPort: {ports[4]}
+  kwokControllerPort: {ports[5]}
 # With an election these two end when the API server is away for ten seconds, as it is in some tests.
 componentsPatches:
 - name: kube-controller-manager
@@ -134,7 +140,7 @@ class Cluster:
             _await(lambda: self.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok", 60, f"the API server to be ready; see {log.name}")
 
     def create(self) -> None:
-        (self.folder / "kwokctl.yaml").write_text(KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path, port=_free_port()))
+        (self.folder / "kwokctl.yaml").write_text(KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path, ports=_free_ports(6)))
         command = [str(self.bin / "kwokctl"), "create", "cluster", "--config", str(self.folder / "kwokctl.yaml"), "--name=t", "--runtime=binary"]
         for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
             command += [f"--{name}-binary", str(self.bin / name)]
@@ -171,13 +177,16 @@ def _processes_of(folder: Path) -> list[tuple[int, list[str]]]:
     return found
 
 
-def _free_port() -> int:
-    """A port that stays ours while the API server is down for a test: neither of the kernel's range nor of kwokctl's choice."""
+def _free_ports(count: int) -> list[int]:
+    """Ports that stay ours while a component is down for a test: neither of the kernel's range nor of kwokctl's choice."""
+    free = []
     for port in random.sample(range(20000, 30000), 50):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)):
-                return port
-    pytest.fail("no free port between 20000 and 30000")
+                free.append(port)
+    if len(free) < count:
+        pytest.fail(f"fewer than {count} free ports between 20000 and 30000")
+    return free[:count]
 
 
 def _alive(pid: int) -> bool:
