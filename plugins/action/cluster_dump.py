@@ -52,7 +52,7 @@ class ActionModule(ActionBase):
             if not self._task.check_mode:
                 write([outcome["change"] for outcome in outcomes if outcome["change"]])
         except (ApiError, RecordError) as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         result: dict[str, Any] = {
             "changed": any(outcome["change"] for outcome in outcomes),
             "kubernetes_version": api.version if api else None,

@@ -60,7 +60,7 @@ class ActionModule(ActionBase):
                 write(changes)
                 remove_empty(folders_absent)
         except RecordError as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         result: dict[str, Any] = {
             "changed": bool(folders or changes or leftovers),
             "written": [str(change.path) for change in changes],

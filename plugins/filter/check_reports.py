@@ -5,7 +5,7 @@
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file, unread
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import files_of
 
@@ -14,16 +14,7 @@ def check_reports(paths, profile="lab"):
     """Return what the offline checker says about each dump; a folder stands for its files."""
     if profile not in PROFILES:
         raise AnsibleFilterError("profile %r is none of %s" % (profile, ", ".join(PROFILES)))
-    if isinstance(paths, str):
-        paths = [paths]
-    if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
-        raise AnsibleFilterError("expected a path or a list of paths, got %r" % (paths,))
-    try:
-        files = [path for given in paths for path in files_of(str(given))]
-    except OSError as error:
-        raise AnsibleFilterError("folder %s cannot be read: %s"
-                                 % (error.filename, error.strerror)) from None
-    return [check_file(path, profile) for path in files]
+    return [unread(path, error) if error else check_file(path, profile) for path, error in files_of(paths)]
 
 
 class FilterModule:

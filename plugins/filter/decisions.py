@@ -19,7 +19,7 @@ def decisions(pods: Any, prefix: str = "nvidia.com/") -> list[dict[str, Any]]:
     try:
         return rules.decisions(collect_from(pods, "Pod", dict), prefix)
     except Unreadable as error:
-        raise AnsibleFilterError(str(error)) from error
+        raise AnsibleFilterError(str(error)) from None
 
 
 class FilterModule:

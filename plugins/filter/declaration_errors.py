@@ -17,6 +17,8 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.requests impo
 
 def declaration_errors(pools: Any, requests: Any, namespace: Any = "default") -> list[str]:
     wrong = invalid_dns_label(namespace)
+    if not wrong and namespace.startswith("kube-"):
+        wrong = "names that start with kube- belong to Kubernetes itself"
     errors = [f"the namespace {shown(namespace)} cannot be: {wrong}"] if wrong else []
     for judge, arguments in ((pool_nodes, (pools, expand_range)), (request_pods, (requests,))):
         try:

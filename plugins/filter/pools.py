@@ -37,7 +37,7 @@ def pool_nodes(pools: Any, fields: list[str] | None = None) -> list[dict[str, An
     try:
         nodes = rules.pool_nodes(pools, expand_range)
     except ValueError as error:
-        raise AnsibleFilterError(str(error)) from error
+        raise AnsibleFilterError(str(error)) from None
     return [{field: node[field] for field in fields} for node in nodes] if fields else nodes
 
 

@@ -15,7 +15,7 @@ def request_pods(requests: Any) -> list[dict[str, Any]]:
     try:
         return rules.request_pods(requests)
     except ValueError as error:
-        raise AnsibleFilterError(str(error)) from error
+        raise AnsibleFilterError(str(error)) from None
 
 
 class FilterModule:

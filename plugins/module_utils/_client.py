@@ -66,6 +66,7 @@ def connect(module=None, **auth):
 
     Raises ApiError in one line for a configuration that can't be used, refused credentials, or a server that is away.
     """
+    _settle_environment(module.params if module else auth)
     try:
         k8s, version = _first_contact(module, auth)
     except DynamicApiError as error:
@@ -75,6 +76,19 @@ def connect(module=None, **auth):
     except Exception as error:  # kubernetes.config, yaml, OSError, CoreException: whatever the configuration provokes
         raise explain_configuration(error, _option("kubeconfig", module, auth)) from error
     return Api(k8s, version)
+
+
+def _settle_environment(options):
+    """Make this process's environment agree with what the task says; it is this task's alone.
+
+    Where the task names a kubeconfig or a host, K8S_AUTH_* variables are not mixed in: they may be about another cluster,
+    and made-up nodes must never end there. And a proxy never stands between us and our own machine.
+    """
+    if options.get("kubeconfig") or options.get("host"):
+        for name in [name for name in os.environ if name.startswith("K8S_AUTH_")]:
+            del os.environ[name]
+    given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    os.environ["no_proxy"] = ",".join([*filter(None, [given]), "127.0.0.1", "localhost", "::1"])
 
 
 def _first_contact(module, auth):

@@ -155,10 +155,12 @@ def run(api, params, check_mode):
     wanted = {key_of(pod): pod for pod in params["pods"]}
     pods = {key_of(pod): pod for pod in api.list("pods")[0]}
     nodes = api.list("nodes")[0]
-    todo = plan(wanted, pods, nodes)
+    todo = {**plan(wanted, pods, nodes), "namespaces": _missing_namespaces(api, wanted)}
     if not check_mode:
         gone = [*todo["removed"], *todo["replaced"]]
         _remove(api, {key: pods[key] for key in gone}, {node["metadata"]["name"] for node in nodes}, params["wait_timeout"])
+        for namespace in todo["namespaces"]:
+            _create_namespace(api, namespace)
         left = {key for key in wanted if key in pods and key not in todo["replaced"]}
         _create(api, {key: pod for key, pod in wanted.items() if key not in left}, fingerprint(nodes), params["wait_timeout"])
         for key in todo["annotated"]:
@@ -168,6 +170,16 @@ def run(api, params, check_mode):
     before |= {key: _annotations(pods[key]) for key in todo["annotated"]}
     after = {key: asked_by(wanted[key]) for key in asked} | {key: _annotations(pods[key]) | _annotations(wanted[key]) for key in todo["annotated"]}
     return {"changed": any(todo.values()), **todo, "diff": {"before": before, "after": after}}
+
+
+def _missing_namespaces(api, wanted):
+    present = {item["metadata"]["name"] for item in api.list("namespaces", metadata_only=True)[0]}
+    return sorted({pod["metadata"]["namespace"] for pod in wanted.values()} - present)
+
+
+def _create_namespace(api, name):
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(MARK)}}
+    api.request("post", collection_path("namespaces"), ("create", "namespaces", None), body=body, content_type="application/json", field_manager=FIELD_MANAGER)
 
 
 def _path(pod):
@@ -205,7 +217,7 @@ def _remove(api, pods, nodes, seconds):
 
 def _create(api, definitions, seen, seconds):
     """Create Pods one after the other, in the order given."""
-    for namespace in {pod["metadata"]["namespace"] for pod in definitions.values()}:
+    for namespace in sorted({pod["metadata"]["namespace"] for pod in definitions.values()}):
         # Without it no Pod is admitted, and it follows the namespace by moments.
         there = lambda account: account["metadata"]["name"] == "default"
         if not watch_until(api, "serviceaccounts", lambda items: any(map(there, items)), lambda kind, item: kind == "ADDED" and there(item), seconds, namespace):

@@ -12,7 +12,7 @@ version_added: 0.1.0
 author: gpuwl.sandbox contributors (@gpuwl)
 description:
   - Creates Pods one after the other, in the order given, and removes those that it made earlier and that are no longer asked for, in
-    whichever namespace they are.
+    whichever namespace they are. A namespace that is not there is created first.
   - A Pod's resources cannot be edited in place, so a Pod whose nodeSelector, tolerations, image or limits changed is deleted and created
     again. So is one that has ended, whose node is gone or would not take it any more (resources, labels, taints), or that waits and was
     last looked at when there were other nodes or fewer free cards.
@@ -79,6 +79,12 @@ removed:
   type: list
   elements: str
   sample: []
+namespaces:
+  description: The namespaces that were not there and were created.
+  returned: success
+  type: list
+  elements: str
+  sample: [gpu-vm]
 annotated:
   description: The Pods whose annotations alone changed, such as their place in the order.
   returned: success

@@ -196,8 +196,11 @@ class KwokCluster:
                 link.symlink_to(self.programs[program_name(component["binary"])])
 
     def _check_ports(self, ports: list[int]) -> None:
+        # A killed program's sockets may outlive it for a moment.
+        deadline = time.monotonic() + 5
         for port in ports:
-            trouble = port_trouble(port)
+            while (trouble := port_trouble(port)) and time.monotonic() < deadline:
+                time.sleep(0.1)
             if trouble:
                 raise ClusterError(
                     f"port {port} on 127.0.0.1, which the control plane needs, cannot be had ({trouble}): "
@@ -228,6 +231,8 @@ class KwokCluster:
             "options": {
                 # Without this every component listens on all interfaces, etcd without authentication.
                 "bindAddress": "127.0.0.1",
+                # Otherwise the controller manager admits ten new nodes a second, and a thousand take two minutes.
+                "disableQPSLimits": True,
                 # kwokctl takes the highest port that is free just then, so that two starts at once share ports, and one
                 # API server talks to the other's etcd.
                 "kubeApiserverPort": self.port or ports.pop(),

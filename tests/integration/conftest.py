@@ -130,6 +130,9 @@ class Cluster:
         command = Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
         os.kill(pid, signal.SIGKILL)
         _await(lambda: not _alive(pid), 10, f"{name} to end")
+        # The threads of a killed process may outlive its first one for a moment, and hold its sockets.
+        ports = [int(argument.partition("=")[2]) for argument in command if argument.startswith("--secure-port=")]
+        _await(lambda: all(_is_free(port) for port in ports), 30, f"the port of {name} to be free")
         return command
 
     def start(self, command: list[str], wait: bool = True) -> None:
@@ -179,14 +182,20 @@ def _processes_of(folder: Path) -> list[tuple[int, list[str]]]:
 
 def _free_ports(count: int) -> list[int]:
     """Ports that stay ours while a component is down for a test: neither of the kernel's range nor of kwokctl's choice."""
-    free = []
-    for port in random.sample(range(20000, 30000), 50):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                free.append(port)
+    free = [port for port in random.sample(range(20000, 30000), 50) if _is_free(port)]
     if len(free) < count:
         pytest.fail(f"fewer than {count} free ports between 20000 and 30000")
     return free[:count]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _alive(pid: int) -> bool:

@@ -38,11 +38,16 @@ def check_file(path: str, profile: str) -> Dict[str, Any]:
     try:
         judged = read_dump(path, "Node", lambda node: judge(node, context) if is_labelled(node) else None)
     except Unreadable as error:
-        return {"path": path, "exit_code": 2, "checked": 0, "text": "", "error": one_line(str(error)), "findings": []}
+        return unread(path, str(error))
     labelled = [findings for findings in judged if findings is not None]
     findings = in_order([found for several in labelled for found in several])
     return {"path": path, "exit_code": 1 if findings else 0, "checked": len(labelled),
             "text": lab_text(findings, len(labelled)), "error": "", "findings": findings}
+
+
+def unread(path: str, error: str) -> Dict[str, Any]:
+    """Return what check_file returns for a dump that cannot be read, and why."""
+    return {"path": path, "exit_code": 2, "checked": 0, "text": "", "error": one_line(error), "findings": []}
 
 
 def main(arguments: List[str]) -> int:

@@ -97,8 +97,9 @@ class Collector:
                 # The API leaves the kind out in the items of a NodeList, never in a List.
                 self._without_kind = self._without_kind or where
                 return True
-        if not isinstance(kind, str):
-            raise Unreadable("%s: kind must be a string, not %s" % (where, json_type(kind)))
+        for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
+            if not isinstance(value, str):
+                raise Unreadable("%s: %s must be a string, not %s" % (where, field, json_type(value)))
         return kind == self._kind and _is_core(item)
 
 

@@ -6,8 +6,9 @@
 Private to the collection gpuwl.sandbox.
 """
 
+import json
 import os
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.dump import read_dump
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import collect
@@ -24,23 +25,40 @@ def collect_from(source: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) 
     return collect(source, kind, take)
 
 
-def files_of(path: str) -> List[str]:
-    """Return the files that a path stands for: itself, or if it is a folder those in it at any depth.
+def files_of(paths: Any) -> List[Tuple[str, str]]:
+    """Return (path, what is wrong with it or "") for each file that paths stand for.
 
-    Hidden files and folders, and what is no regular file, are left out of a folder.
-    Ascending by path. Raises OSError if a folder cannot be listed.
+    paths: a path or a list of them; a folder stands for what is in it at any depth but for hidden files and folders.
+    What is no path, no regular file or cannot be listed has its place too, so that nothing given goes unmentioned.
+    The files of a folder ascend by path.
     """
-    if not os.path.isdir(path):
-        return [path]
     found = []
-    for folder, folders, files in os.walk(path, onerror=_raise):
+    for path in paths if isinstance(paths, list) else [paths]:
+        if not isinstance(path, str) or not path:
+            words = json.dumps(path, default=repr)
+            found.append((words, "%s: expected the path of a file or folder" % words))
+        elif os.path.isdir(path):
+            found += _inside(path)
+        else:
+            found.append((path, _wrong_file(path)))
+    return found
+
+
+def _inside(folder: str) -> List[Tuple[str, str]]:
+    found = []
+
+    def note(error: OSError) -> None:
+        found.append((str(error.filename), "%s: cannot be listed: %s" % (error.filename, error.strerror)))
+
+    for inner, folders, files in os.walk(folder, onerror=note):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
-            full = os.path.join(folder, name)
-            if not name.startswith(".") and os.path.isfile(full):
-                found.append(full)
+            if not name.startswith("."):
+                path = os.path.join(inner, name)
+                found.append((path, _wrong_file(path)))
     return sorted(found)
 
 
-def _raise(error: OSError) -> None:
-    raise error
+def _wrong_file(path: str) -> str:
+    """Why a path that exists is not read: a FIFO, say, would be waited for without end."""
+    return "%s: it is no regular file" % path if os.path.exists(path) and not os.path.isfile(path) else ""

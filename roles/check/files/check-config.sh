@@ -263,8 +263,9 @@ class Collector:
                 # The API leaves the kind out in the items of a NodeList, never in a List.
                 self._without_kind = self._without_kind or where
                 return True
-        if not isinstance(kind, str):
-            raise Unreadable("%s: kind must be a string, not %s" % (where, json_type(kind)))
+        for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
+            if not isinstance(value, str):
+                raise Unreadable("%s: %s must be a string, not %s" % (where, field, json_type(value)))
         return kind == self._kind and _is_core(item)
 
 
@@ -733,11 +734,16 @@ def check_file(path: str, profile: str) -> Dict[str, Any]:
     try:
         judged = read_dump(path, "Node", lambda node: judge(node, context) if is_labelled(node) else None)
     except Unreadable as error:
-        return {"path": path, "exit_code": 2, "checked": 0, "text": "", "error": one_line(str(error)), "findings": []}
+        return unread(path, str(error))
     labelled = [findings for findings in judged if findings is not None]
     findings = in_order([found for several in labelled for found in several])
     return {"path": path, "exit_code": 1 if findings else 0, "checked": len(labelled),
             "text": lab_text(findings, len(labelled)), "error": "", "findings": findings}
+
+
+def unread(path: str, error: str) -> Dict[str, Any]:
+    """Return what check_file returns for a dump that cannot be read, and why."""
+    return {"path": path, "exit_code": 2, "checked": 0, "text": "", "error": one_line(error), "findings": []}
 
 
 def main(arguments: List[str]) -> int:

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import importlib
 import json
+import os
 import pathlib
 
 import pytest
@@ -100,8 +101,16 @@ def test_check_reports_lists_missing_files_and_refuses_what_is_no_path():
     assert [report["exit_code"] for report in check_reports("/no/such")] == [2]
     assert check_reports([]) == []
     for value in (5, None, {}, [5], [""], ""):
-        with pytest.raises(AnsibleFilterError, match="expected a path or a list of paths"):
-            check_reports(value)
+        [report] = check_reports(value)
+        assert report["exit_code"] == 2 and "expected the path of a file or folder" in report["error"]
+
+
+def test_nothing_in_a_folder_goes_unmentioned(dumps):
+    (dumps / "gone.json").symlink_to("nowhere")
+    os.mkfifo(dumps / "pipe")
+    errors = {pathlib.Path(report["path"]).name: report["error"] for report in check_reports([str(dumps), 5])}
+    assert "No such file" in errors["gone.json"] and "no regular file" in errors["pipe"] and "expected" in errors["5"]
+    assert errors["b.json"] == ""
 
 
 def test_inventory_takes_objects_and_paths(dumps):
