@@ -65,8 +65,6 @@ class KwokCluster:
         self.state = self.root / ".kwok"
         self.folder = self.state / "clusters" / self.name
 
-    # -- what is there ---------------------------------------------------------------------------------------
-
     def components(self) -> list[dict[str, Any]]:
         """What kwokctl wrote down at creation; empty where a creation never came to its end."""
         try:
@@ -106,8 +104,6 @@ class KwokCluster:
         components = self.components()
         running = self.running()
         return bool(components) and all(c["binary"] in running for c in components) and self.answers()
-
-    # -- start -----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Refuse what cannot work, before anything is done."""
@@ -335,8 +331,6 @@ class KwokCluster:
                 "remove the cluster (playbooks/teardown.yml) if another run does not help"
             )
         return f"kwokctl says: {last} (logs are in {logs})"
-
-    # -- stop ------------------------------------------------------------------------------------------------
 
     def stop(self, binaries: set[str] | None = None, patience: float = 10.0) -> None:
         """End this cluster's processes, or those of `binaries`, and no others."""

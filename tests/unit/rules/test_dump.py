@@ -132,7 +132,7 @@ def test_reads_from_a_pipe():
     (listed([{"metadata": {"name": "x"}}]), r"items\[0\] of the List has no kind"),
     ({"items": [{}]}, r"items\[0\] of the List has no kind"), ({"items": [pod()]}, "none of its 1 items is a Node"),
     ({"items": [5]}, "must be an object"), ({"metadata": {"name": "x"}}, "no kind"), (bare(pod()), "of kind Pod, expected"),
-    (listed([{"kind": 5}]), "kind must be a string"),
+    (listed([{"kind": 5}]), "kind must be a string"), (listed([dict(HEALTHY[0], apiVersion=1), *HEALTHY]), "apiVersion must be a string"),
     (listed([{"kind": "Node"}]), r"items\[0\] is a Node without a name"),
     (listed([node("")]), "without a name"), (listed([node(5)]), "without a name"), (listed([node(" ")]), "without a name"),
     (listed([{"kind": "Node", "metadata": []}]), "without a name"), ({"kind": "Node"}, "the object is a Node without a name"),
