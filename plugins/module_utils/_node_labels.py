@@ -46,16 +46,16 @@ def problems_of_labels(where, labels, to_remove):
     for key, value in (labels or {}).items():
         wrong = invalid_qualified_name(str(key))
         if wrong:
-            problems.append(f"{where}labels: the name {key!r} {wrong}")
+            problems.append(f"{where}labels: the name {key!r}: {wrong}")
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             advice = "use labels_to_remove to take a label away" if value is None else "put it in quotes"
             problems.append(f"{where}labels: the value {value!r} of {key!r} is no string; {advice}")
         elif invalid_label_value(str(value)):
-            problems.append(f"{where}labels: the value {value!r} of {key!r} {invalid_label_value(str(value))}")
+            problems.append(f"{where}labels: the value {value!r} of {key!r}: {invalid_label_value(str(value))}")
     for key in to_remove or []:
         wrong = invalid_qualified_name(key)
         if wrong:
-            problems.append(f"{where}labels_to_remove: the name {key!r} {wrong}")
+            problems.append(f"{where}labels_to_remove: the name {key!r}: {wrong}")
         if key in (labels or {}):
             problems.append(f"{where}labels_to_remove: {key!r} also stands in labels; keep it in one of the two")
     return problems

@@ -20,7 +20,7 @@ _WORDS = {
     "name": "another name",
     "selector": "its node selector",
     "taint": "a taint",
-    "quantity": "not enough on one node",
+    "quantity": "no single node has all it asks for",
     "other": "see the scheduler's message",
 }
 # A name, the last number in it, and what follows. No more digits than int() is quick with.
