@@ -175,7 +175,7 @@ def test_a_build_that_outlived_its_play_does_not_spoil_the_next(cache):
     cache.fill("kwokctl")
     first = cache.lab.launch("programs", environment=cache.go(HANGS_HALFWAY), control_plane_source="go")
     wait_for((cache.lab.base / "halfway").exists, 60, "the build to be halfway")
-    compiler = next(pid for pid in cache.lab.everything() if f"{cache.bin}/go" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:2])
+    compiler = next(pid for pid in cache.lab.everything() if f"{cache.bin}/go" in arguments_of(pid)[:2])
     for pid in set(cache.lab.everything()) - {compiler}:
         kill(pid)
     os.killpg(first.pid, signal.SIGKILL)
@@ -188,10 +188,18 @@ def test_a_build_that_outlived_its_play_does_not_spoil_the_next(cache):
     first.communicate()
 
 
+def arguments_of(pid: int) -> list[str]:
+    """A process's command line; nothing where it has just ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
 def waits_for(pid: int, file: str, program: str) -> bool:
     try:
         held = {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
-        return file in held and Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0] == program
+        return file in held and arguments_of(pid)[:1] == [program]
     except OSError:
         return False
 

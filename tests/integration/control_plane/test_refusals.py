@@ -111,17 +111,16 @@ def test_a_path_that_cannot_be(lab, name):
     assert list(lab.base.iterdir()) == [lab.base / "home"]
 
 
-def test_a_path_with_anything_else_in_it_and_relative_ones(lab):
+def test_a_path_with_anything_else_in_it_and_programs_below_a_relative_one(lab):
     lab.root = lab.base / "with  two blanks ünï 日本 per%cent $dollar 'quote' [a]*{b}" / "/".join(["long" * 20] * 12)
     lab.start().succeeded()
     lab.works()
     before = lab.one_set()
-    # They count from where the play was called.
+    # The programs' folder counts from where the play was called.
     os.symlink(lab.programs, lab.base / "home" / "bin")
-    relative = {"lab_root": os.path.relpath(lab.root), "control_plane_path": "~/bin"}
-    assert lab.start(**relative).changed == 0
+    assert lab.start(control_plane_path="~/bin").changed == 0
     lab.kill(*COMPONENTS)
-    assert lab.start(**relative | {"control_plane_path": os.path.relpath(lab.programs)}).changed == 1
+    assert lab.start(control_plane_path=os.path.relpath(lab.programs)).changed == 1
     assert not set(lab.one_set().values()) & set(before.values())
-    assert lab.teardown(**relative).changed == 1
+    assert lab.teardown().changed == 1
     assert lab.pids() == {} and not lab.control_plane.exists()
