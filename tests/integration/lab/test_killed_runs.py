@@ -44,7 +44,7 @@ def test_every_boundary_of_the_first_run_and_of_a_change(make_lab):
     lab = make_lab()
     killed = run_until_done(lab)
     assert set(killed) >= {
-        "Run the control plane", "Have the namespace of the requests", "Have the nodes of the pools", "Record each node's label as the API has it",
+        "Run the control plane", "Have the nodes of the pools", "Record each node's label as the API has it",
         "Record which operands each workload starts", "Advertise the resources", "Record the resources as the API has them", "Write the requests' manifests",
         "Ask for the Pods, in order", "Record the decisions", "Leave the checker behind", "Save nodes and Pods", "Record verdict, decisions and inventory"}
     assert lab.text("out/06-placement.txt") == "job-container lab-node-0\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"

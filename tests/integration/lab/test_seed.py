@@ -168,7 +168,7 @@ def test_check_mode_shows_what_another_declaration_would_change(lab):
     )
     assert lab.state() == before
     assert set(played.changed) >= {
-        "Have the namespace of the requests", "Have the nodes of the pools", "Record each node's label as the API has it", "Advertise the resources",
+        "Have the nodes of the pools", "Record each node's label as the API has it", "Advertise the resources",
         "Record the resources as the API has them", "Write the requests' manifests", "Ask for the Pods, in order"}
     for line in ("+extra-0 vm-vgpu", "-lab-node-1 vm-passthrough", "-lab-node-0 nvidia.com/gpu 4", "+lab-node-0 nvidia.com/gpu 8", "+extra-1 nvidia.com/A10-4Q 12",
                  "+          nvidia.com/gpu: 5"):
