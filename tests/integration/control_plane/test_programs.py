@@ -175,8 +175,7 @@ def test_a_build_that_outlived_its_play_does_not_spoil_the_next(cache):
     cache.fill("kwokctl")
     first = cache.lab.launch("programs", environment=cache.go(HANGS_HALFWAY), control_plane_source="go")
     wait_for((cache.lab.base / "halfway").exists, 60, "the build to be halfway")
-    # The first of them: a child that is about to become `sleep` has the same command line for a moment.
-    compiler = min(pid for pid in cache.lab.everything() if f"{cache.bin}/go" in arguments_of(pid)[:2])
+    compiler = next(pid for pid in cache.lab.everything() if f"{cache.bin}/go" in arguments_of(pid)[:2])
     for pid in set(cache.lab.everything()) - {compiler}:
         kill(pid)
     os.killpg(first.pid, signal.SIGKILL)
