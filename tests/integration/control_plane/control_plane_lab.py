@@ -121,10 +121,10 @@ class Lab:
         return {name: numbers[0] for name, numbers in pids.items()}
 
     def kill(self, *names: str) -> None:
-        for name in names:
-            for pid in self.pids()[name]:
-                os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not set(names) & set(self.pids()), 10, f"{names} to end")
+        killed = [pid for name in names for pid in self.pids()[name]]
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not any(map(lives, killed)), 10, f"{names} to end")
 
     def pid_file(self, component: str) -> Path:
         return next(self.control_plane.rglob("pids")) / f"{component}.pid"
@@ -200,6 +200,17 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         pass
+
+
+def lives(pid: int) -> bool:
+    """Whether a thread of it runs: one of many may hold the sockets for a moment after the first has ended."""
+    states = []
+    for task in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            states.append(task.read_text().rpartition(")")[2].split()[0])
+        except OSError:
+            continue
+    return not set(states) <= {"Z", "X"}
 
 
 def commands() -> list[tuple[int, list[str]]]:
