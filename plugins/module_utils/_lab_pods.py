@@ -155,10 +155,12 @@ def run(api, params, check_mode):
     wanted = {key_of(pod): pod for pod in params["pods"]}
     pods = {key_of(pod): pod for pod in api.list("pods")[0]}
     nodes = api.list("nodes")[0]
-    todo = {**plan(wanted, pods, nodes), "namespaces": _missing_namespaces(api, wanted)}
+    namespaces = {item["metadata"]["name"]: item for item in api.list("namespaces", metadata_only=True)[0]}
+    todo = {**plan(wanted, pods, nodes), **plan_namespaces({pod["metadata"]["namespace"] for pod in wanted.values()}, namespaces, pods.values())}
     if not check_mode:
         gone = [*todo["removed"], *todo["replaced"]]
         _remove(api, {key: pods[key] for key in gone}, {node["metadata"]["name"] for node in nodes}, params["wait_timeout"])
+        _remove_namespaces(api, namespaces, todo, params["wait_timeout"])
         for namespace in todo["namespaces"]:
             _create_namespace(api, namespace)
         left = {key for key in wanted if key in pods and key not in todo["replaced"]}
@@ -169,17 +171,66 @@ def run(api, params, check_mode):
     before = {key: asked_by(pods[key]) for key in todo["replaced"]} | dict.fromkeys(todo["removed"], "present")
     before |= {key: _annotations(pods[key]) for key in todo["annotated"]}
     after = {key: asked_by(wanted[key]) for key in asked} | {key: _annotations(pods[key]) | _annotations(wanted[key]) for key in todo["annotated"]}
-    return {"changed": any(todo.values()), **todo, "diff": {"before": before, "after": after}}
+    before |= dict.fromkeys(todo["namespaces_removed"], "present")
+    return {"changed": any(todo[what] for what in todo if what != "warnings"), **todo, "diff": {"before": before, "after": after}}
 
 
-def _missing_namespaces(api, wanted):
-    present = {item["metadata"]["name"] for item in api.list("namespaces", metadata_only=True)[0]}
-    return sorted({pod["metadata"]["namespace"] for pod in wanted.values()} - present)
+def plan_namespaces(wanted, namespaces, pods):
+    """{namespaces: [names to create], namespaces_removed: [names], warnings: [texts]}: the lab's that no Pod is asked for in go.
+
+    wanted: names; namespaces: {name: Namespace}; pods: all Pods. One that is being deleted counts as removed: it is waited for.
+    """
+    others = {pod["metadata"]["namespace"] for pod in pods if not is_own(pod)}
+    ending = {name for name, item in namespaces.items() if item["metadata"].get("deletionTimestamp")}
+    unused = {name for name, item in namespaces.items() if is_own(item)} - wanted
+    return {
+        "namespaces": sorted(wanted - (namespaces.keys() - ending)),
+        "namespaces_removed": sorted((unused - others) | (wanted & ending)),
+        "warnings": [f"the namespace {name} was made by the lab and stays, because Pods are in it that are not the lab's" for name in sorted(unused & others)],
+    }
 
 
 def _create_namespace(api, name):
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(MARK)}}
     api.request("post", collection_path("namespaces"), ("create", "namespaces", None), body=body, content_type="application/json", field_manager=FIELD_MANAGER)
+
+
+def _remove_namespaces(api, namespaces, todo, seconds):
+    """Delete namespaces and wait until they and all in them are gone."""
+    waiting = {namespaces[name]["metadata"]["uid"]: name for name in todo["namespaces_removed"]}
+    for uid, name in waiting.items():
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        _delete(api, f"{collection_path('namespaces')}/{quote(name, safe='')}", "namespaces", None, body)
+    if not _await_gone(api, "namespaces", waiting, seconds):
+        raise ApiError(
+            f"the namespaces {', '.join(sorted(waiting.values()))} are not gone {seconds} s after they were deleted: `kubectl describe namespace` says"
+            " what holds them; run it again when that is mended"
+        )
+
+
+def _delete(api, path, resource, namespace, body):
+    try:
+        api.request("delete", path, ("delete", resource, namespace), body=body)
+    except ApiError as error:
+        # 409: the name belongs to another object by now, or it is being deleted already.
+        if error.status not in (404, 409):
+            raise
+
+
+def _await_gone(api, resource, waiting, seconds):
+    """Watch until no object has one of these uids; takes those that are gone out of `waiting` ({uid: name})."""
+
+    def take_list(items):
+        for uid in waiting.keys() - {item["metadata"]["uid"] for item in items}:
+            del waiting[uid]
+        return not waiting
+
+    def take_event(kind, item):
+        if kind == "DELETED":
+            waiting.pop(item["metadata"]["uid"], None)
+        return not waiting
+
+    return not waiting or watch_until(api, resource, take_list, take_event, seconds)
 
 
 def _path(pod):
@@ -192,27 +243,11 @@ def _remove(api, pods, nodes, seconds):
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod["metadata"]["uid"]}}
         if pod["spec"].get("nodeName") not in nodes:
             body["gracePeriodSeconds"] = 0
-        try:
-            api.request("delete", _path(pod), ("delete", "pods", pod["metadata"]["namespace"]), body=body)
-        except ApiError as error:
-            # 409: the name belongs to another Pod by now, so this one is gone.
-            if error.status not in (404, 409):
-                raise
+        _delete(api, _path(pod), "pods", pod["metadata"]["namespace"], body)
     waiting = {pod["metadata"]["uid"]: key for key, pod in pods.items()}
-
-    def take_list(items):
-        for uid in waiting.keys() - {item["metadata"]["uid"] for item in items}:
-            del waiting[uid]
-        return not waiting
-
-    def take_event(kind, pod):
-        if kind == "DELETED":
-            waiting.pop(pod["metadata"]["uid"], None)
-        return not waiting
-
-    if waiting and not watch_until(api, "pods", take_list, take_event, seconds):
+    if not _await_gone(api, "pods", waiting, seconds):
         some = ", ".join(sorted(waiting.values())[:20])
-        raise ApiError(f"{len(waiting)} Pods are not gone {seconds} s after they were deleted: {some}; does kwok run?")
+        raise ApiError(f"{len(waiting)} Pods are not gone {seconds} s after they were deleted: {some}; does kwok, or the kubelet of their nodes, run?")
 
 
 def _create(api, definitions, seen, seconds):

@@ -20,6 +20,8 @@ def run_module(argument_spec, run, **keywords):
         result = run(connect(module), module.params, module.check_mode)
     except ApiError as error:
         module.fail_json(msg=str(error), **error.details)
+    for warning in result.pop("warnings", []):
+        module.warn(warning)
     if not module._diff:
         result.pop("diff", None)
     module.exit_json(**result)

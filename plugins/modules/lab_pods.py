@@ -12,7 +12,8 @@ version_added: 0.1.0
 author: gpuwl.sandbox contributors (@gpuwl)
 description:
   - Creates Pods one after the other, in the order given, and removes those that it made earlier and that are no longer asked for, in
-    whichever namespace they are. A namespace that is not there is created first.
+    whichever namespace they are. A namespace that is not there is created first, and one that it created goes when no Pod is asked for
+    in it any more, unless somebody else's Pods are there.
   - A Pod's resources cannot be edited in place, so a Pod whose nodeSelector, tolerations, image or limits changed is deleted and created
     again. So is one that has ended, whose node is gone or would not take it any more (resources, labels, taints), or that waits and was
     last looked at when there were other nodes or fewer free cards.
@@ -40,7 +41,7 @@ options:
     elements: dict
     required: true
   wait_timeout:
-    description: Seconds to wait for deleted Pods to be gone, and for a new namespace to take Pods.
+    description: Seconds to wait for deleted Pods and namespaces to be gone, and for a new namespace to take Pods.
     type: int
     default: 60
 """
@@ -85,6 +86,12 @@ namespaces:
   type: list
   elements: str
   sample: [gpu-vm]
+namespaces_removed:
+  description: The namespaces that were created earlier and were removed.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 annotated:
   description: The Pods whose annotations alone changed, such as their place in the order.
   returned: success

@@ -1,0 +1,179 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What nodes were before a declaration changed them, kept on the nodes themselves. Private to the collection.
+
+One annotation per node holds, for each label and resource that is going to be changed, what was there. It is written
+before the change, and a key that it holds is never overwritten, so it tells the state before the first run whatever
+happens between. It lies on the node, so that any machine can put it back.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_status import FIELDS, owned_by_kubelet
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_resource_name
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
+
+# Its value: {"labels": {key: value or null}, "resources": {name: {"capacity": quantity, "allocatable": quantity}}}, where
+# null and a missing field mean that it was not there.
+ANNOTATION = "gpuwl.sandbox/originals"
+SCOPES = ("labels", "resources")
+
+
+def argument_spec():
+    """Options of node_originals besides authentication; the documentation in plugins/modules/node_originals.py mirrors it."""
+    return {
+        "nodes": {
+            "type": "list",
+            "elements": "dict",
+            "required": True,
+            "options": {
+                "name": {"type": "str", "required": True},
+                "labels": {"type": "dict", "default": {}},
+                "resources": {"type": "dict", "default": {}},
+            },
+        },
+        "scope": {"type": "list", "elements": "str", "choices": list(SCOPES), "default": list(SCOPES)},
+        "resources_prefix": {"type": "str", "default": "nvidia.com/"},
+    }
+
+
+def originals_of(node):
+    """What the node's annotation holds: {labels: {key: value or None}, resources: {name: {field: quantity}}}. Raises ApiError where it is damaged."""
+    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION)
+    if text is None:
+        return {"labels": {}, "resources": {}}
+    try:
+        kept = json.loads(text)
+        labels = {key: value for key, value in kept["labels"].items() if value is None or isinstance(value, str)}
+        resources = {name: {field: value for field, value in fields.items() if field in FIELDS} for name, fields in kept["resources"].items()}
+        if (labels, resources) == (kept["labels"], kept["resources"]):
+            return kept
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise ApiError(
+        f"the annotation {ANNOTATION} of node {node['metadata']['name']} is damaged, and without it nobody knows what the node was before: {text[:200]!r}."
+        " Mend it, or remove it if the node shall stay as it is now. Nothing was written."
+    )
+
+
+def labels_plan(current, kept, declared):
+    """(labels to put back {key: value or None}, what is to be kept) for a node's labels, what is kept of them and what is declared."""
+    back = {key: value for key, value in kept.items() if key not in declared}
+    still = {key: value for key, value in kept.items() if key in declared}
+    new = {key: current.get(key) for key, value in declared.items() if key not in kept and current.get(key) != value}
+    return {key: value for key, value in back.items() if current.get(key) != value}, {**still, **new}
+
+
+def resources_plan(status, kept, declared, prefix, untouchable=frozenset()):
+    """(resources to put back {name: {field: quantity}}, what is to be kept) for a node's status.
+
+    declared: {name: int}, or None where the node is not declared at all. In a declared node everything that begins with
+    `prefix` is the declaration's, so what it doesn't name is going to be taken away. untouchable: names that a device plugin
+    has registered meanwhile, which the kubelet would bring back.
+    """
+
+    def is_declared(name):
+        return declared is not None and (name in declared or name.startswith(prefix))
+
+    back = {name: fields for name, fields in kept.items() if not is_declared(name) and name not in untouchable and _fields(status, name) != fields}
+    still = {name: fields for name, fields in kept.items() if is_declared(name)}
+    present = {name for field in FIELDS for name in status.get(field) or {} if invalid_resource_name(name) is None}
+    new = {}
+    for name in sorted({*(declared or {}), *filter(is_declared, present)} - kept.keys()):
+        fields, wished = _fields(status, name), (declared or {}).get(name)
+        if [fields.get(field) and parse_quantity(fields[field]) for field in FIELDS] != [wished, wished]:
+            new[name] = fields
+    return back, {**still, **new}
+
+
+def _fields(status, name):
+    """A resource's quantities as the API has them: {field: quantity}, without the fields that lack it."""
+    return {field: status[field][name] for field in FIELDS if name in (status.get(field) or {})}
+
+
+def status_patch(back):
+    """The status of a merge patch that puts resources back; both fields at once, as the kubelet wants it."""
+    return {field: {name: fields.get(field) for name, fields in back.items()} for field in FIELDS}
+
+
+class Plan:
+    """What is to be done to one node, worked out from the node as it is at the moment."""
+
+    def __init__(self, node, entry, scope, prefix):
+        kept = originals_of(node)
+        metadata, status = node["metadata"], node.get("status") or {}
+        self.labels, self.resources, self.kept = {}, {}, dict(kept)
+        if "labels" in scope:
+            declared = {key: str(value) for key, value in entry["labels"].items()} if entry else {}
+            self.labels, self.kept["labels"] = labels_plan(metadata.get("labels") or {}, kept["labels"], declared)
+        if "resources" in scope:
+            declared = {name: parse_quantity(value) for name, value in entry["resources"].items()} if entry else None
+            owned = {name for name in owned_by_kubelet(node) & kept["resources"].keys() if parse_quantity(_fields(status, name).get("capacity", 0))}
+            self.resources, self.kept["resources"] = resources_plan(status, kept["resources"], declared, prefix, owned)
+        self.changes_annotation = self.kept != kept
+
+    def __bool__(self):
+        return bool(self.labels or self.resources or self.changes_annotation)
+
+    def annotation(self):
+        return json.dumps(self.kept, sort_keys=True) if any(self.kept.values()) else None
+
+    def metadata_patch(self):
+        """The merge patch of labels and annotation, in one request, or None."""
+        metadata = {"labels": self.labels} if self.labels else {}
+        if self.changes_annotation:
+            metadata["annotations"] = {ANNOTATION: self.annotation()}
+        return {"metadata": metadata} if metadata else None
+
+
+def run(api, params, check_mode):
+    """Keep what the nodes of params["nodes"] were, put back what is no longer declared; returns the module's result."""
+    _nodes.refuse(_nodes.problems_of_names(params["nodes"]), "the nodes can't be kept")
+    entries = {entry["name"]: entry for entry in params["nodes"]}
+    nodes = {node["metadata"]["name"]: node for node in api.list("nodes")[0]}
+    unknown = [name for name in entries if name not in nodes]
+    _nodes.refuse([f"no such node: {', '.join(unknown)}"] if unknown else [], f"{len(unknown)} of {len(entries)} nodes do not exist at {api.host}")
+
+    def plan_of(node):
+        return Plan(node, entries.get(node["metadata"]["name"]), params["scope"], params["resources_prefix"])
+
+    plans = {name: plan for name, node in nodes.items() if (plan := plan_of(node))}
+    if not check_mode:
+        _nodes.write_all(plans, lambda name, _plan: _write(api, nodes[name], plan_of))
+    return result_of(nodes, plans)
+
+
+def _write(api, node, plan_of):
+    """Put resources back first and forget them last, so that an interruption between the two forgets nothing."""
+
+    def status(current):
+        back = plan_of(current).resources
+        return {"status": status_patch(back)} if back else None
+
+    node = _nodes.patch_until_current(api, node, status, "status")[1]
+    if plan_of(node).resources:
+        raise ApiError(f"the API server accepted the status but its answer does not hold {', '.join(plan_of(node).resources)} as before; something changes it on its way")
+    _nodes.patch_until_current(api, node, lambda current: plan_of(current).metadata_patch())
+
+
+def result_of(nodes, plans):
+    """The module's result; the diff shows per node what is put back and the annotation."""
+    before, after = {}, {}
+    for name, plan in sorted(plans.items()):
+        metadata, status = nodes[name]["metadata"], nodes[name].get("status") or {}
+        labels = {key: (metadata.get("labels") or {}).get(key) for key in plan.labels}
+        resources = {resource: _fields(status, resource) for resource in plan.resources}
+        before[name] = {"labels": labels, "resources": resources, "originals": originals_of(nodes[name])}
+        after[name] = {"labels": plan.labels, "resources": plan.resources, "originals": plan.kept}
+    return {
+        "changed": bool(plans),
+        "kept": {name: plan.kept for name, plan in sorted(plans.items()) if plan.changes_annotation and plan.annotation()},
+        "put_back": {name: {"labels": plan.labels, "resources": plan.resources} for name, plan in sorted(plans.items()) if plan.labels or plan.resources},
+        "diff": {"before": before, "after": after},
+    }
