@@ -4,19 +4,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kwok_cluster import (
-    ALL_PROGRAMS,
-    ClusterError,
-    KwokCluster,
-)
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kwok_cluster import ALL_PROGRAMS, KwokCluster
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.providers import ClusterError, check_name, explain, locked
 
 ARGUMENTS = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -27,20 +22,6 @@ ARGUMENTS = {
     "port": {"type": "int", "default": 0},
     "kubernetes_version": {"type": "str"},
     "timeout": {"type": "int", "default": 120},
-}
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-# What to do when the operating system refuses a file.
-ADVICE = {
-    errno.ENOSPC: "make about 1 GiB free on its disk and run again",
-    errno.EDQUOT: "make about 1 GiB of the quota free and run again",
-    errno.EROFS: "make it writable, or set lab_root to a folder that is",
-    errno.EACCES: "make it writable, or set lab_root to a folder that is",
-    errno.EPERM: "make it writable, or set lab_root to a folder that is",
-    errno.ENOTDIR: "a file is in the way: move it, or set lab_root to another folder",
-    errno.EEXIST: "a file is in the way: move it, or set lab_root to another folder",
-    errno.EISDIR: "a folder is in the way: move it, or set lab_root to another folder",
-    errno.ENAMETOOLONG: "set lab_root to a shorter path",
-    errno.ELOOP: "its links lead in a circle: mend them, or set lab_root to another folder",
 }
 
 
@@ -63,14 +44,12 @@ class ActionModule(ActionBase):
             port=args["port"],
         )
         try:
-            if not NAME.fullmatch(args["name"]):
-                raise ClusterError(f"the cluster's name {args['name']!r} is not made of small letters, digits and inner dashes: set control_plane_name")
+            check_name(args["name"])
             return self._absent(cluster, args) if args["state"] == "absent" else self._present(cluster, args)
         except ClusterError as error:
             message = str(error)
         except OSError as error:
-            advice = ADVICE.get(error.errno or 0, "mend that and run again")
-            message = f"{error.filename or cluster.root}: {error.strerror or error}. The control plane needs it: {advice}"
+            message = explain(error, cluster.root)
         # Outside of the except clauses: Ansible appends an error's cause to its message.
         raise AnsibleActionFail(message)
 
@@ -86,7 +65,7 @@ class ActionModule(ActionBase):
             return {"changed": not up, "running": up, "kubeconfig": str(cluster.kubeconfig)}
         cluster.check()
         started: list[str] = []
-        with cluster.lock(args["timeout"]):
+        with locked(cluster.root, args["timeout"]):
             if not cluster.is_up():
                 started = cluster.start(args["timeout"])
             written = cluster.write_kubeconfig()
@@ -103,5 +82,5 @@ class ActionModule(ActionBase):
             return {"changed": cluster.is_there()}
         if not cluster.root.parent.exists():
             return {"changed": False}
-        with cluster.lock(args["timeout"]):
+        with locked(cluster.root, args["timeout"]):
             return {"changed": cluster.remove()}

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, Any, Iterator
+from typing import IO, Any
 
 import yaml
 
@@ -27,12 +27,12 @@ from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import kwok_kubeconf
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kwok_processes import (
     end,
     free_ports,
-    lock_file,
     port_trouble,
     prepare_child,
     program_name,
     running_below,
 )
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.providers import ClusterError, foreign_kubeconfig, lock_path
 
 # In the order in which they stop: nothing loses what it depends on.
 PROGRAMS = ("kwok", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
@@ -40,10 +40,6 @@ ALL_PROGRAMS = (*PROGRAMS, "kubectl", "kwokctl")
 NO_SPACE = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 # A component that ends while the cluster starts is started so many times: on a busy machine some give up on the API server.
 ATTEMPTS = 3
-
-
-class ClusterError(Exception):
-    """One line for the user: what is wrong and what to do."""
 
 
 class KwokCluster:
@@ -117,9 +113,7 @@ class KwokCluster:
         if re.search(r'[,"\n]', str(self.root)):
             raise ClusterError(f"the path {self.root} has a comma, a double quote or a line break, which kwok cannot take: set lab_root to another")
         if self._kubeconfig_is_foreign():
-            raise ClusterError(
-                f"{self.kubeconfig} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file"
-            )
+            raise foreign_kubeconfig(self.kubeconfig)
 
     def start(self, timeout: float) -> list[str]:
         """Create the cluster, or start what of it does not run; returns the names of the started components."""
@@ -352,7 +346,7 @@ class KwokCluster:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         with contextlib.suppress(OSError):
             self.root.rmdir()
-        self._lock_path().unlink(missing_ok=True)
+        lock_path(self.root).unlink(missing_ok=True)
         return was_there
 
     def _own_paths(self) -> list[Path]:
@@ -360,31 +354,10 @@ class KwokCluster:
         others = clusters.is_dir() and any(path != self.folder for path in clusters.iterdir())
         # Clusters of other names may live below the same root.
         owned = [self.folder if others else self.state]
-        if not self._kubeconfig_is_foreign():
+        # The lab may have run on kind since, and its kubeconfig be there.
+        if not self._kubeconfig_is_foreign() and not kwok_kubeconfig.is_of(self.kubeconfig, f"kind-{self.name}"):
             owned.append(self.kubeconfig)
         return [path for path in owned if path.exists()]
-
-    def _lock_path(self) -> Path:
-        # Beside the folder, since it outlives it.
-        return self.root.with_name(f".{self.root.name}.lock")
-
-    @contextlib.contextmanager
-    def lock(self, timeout: float) -> Iterator[None]:
-        """One start or removal of this cluster at a time, also across a killed run whose worker still works."""
-        path = self._lock_path()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        deadline = time.monotonic() + timeout
-        while True:
-            with open(path, "a", encoding="utf-8") as file:
-                if lock_file(file, path):
-                    yield
-                    return
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"another run has been working on the control plane below {self.root} for {timeout:g} s: "
-                    "wait for it or end it, then run again"
-                )
-            time.sleep(0.2)
 
 
 def _sentence(line: str) -> str:

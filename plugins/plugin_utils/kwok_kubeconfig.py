@@ -1,7 +1,7 @@
 # Copyright (c) gpuwl.sandbox contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Private to the collection: access to a KWOK cluster with the certificates that kwokctl made, and its one kubeconfig."""
+"""Private to the collection: access to a KWOK cluster with the certificates that kwokctl made; the one kubeconfig of a lab's cluster."""
 
 from __future__ import annotations
 
@@ -53,9 +53,8 @@ def is_ready(server: str, pki: Path) -> bool:
 
 def write(path: Path, text: str) -> bool:
     """Put it in place whole, mode 0600; True where anything changed."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        if path.read_text("utf-8") == text and path.stat().st_mode & 0o777 == 0o600:
-            return False
+    if is_written(path, text):
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -67,18 +66,35 @@ def write(path: Path, text: str) -> bool:
     return True
 
 
+def is_written(path: Path, text: str) -> bool:
+    """Whether it is in place already."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text("utf-8") == text and path.stat().st_mode & 0o777 == 0o600
+    return False
+
+
 def is_foreign(path: Path, name: str) -> bool:
     """Whether a file is there that holds anything but the cluster `name` on loopback: the user's own, such as ~/.kube/config."""
+    config = _read(path)
+    return bool(config) and not _is_of(config, name)
+
+
+def is_of(path: Path, name: str) -> bool:
+    """Whether it is the kubeconfig of the cluster `name` on loopback."""
+    return _is_of(_read(path), name)
+
+
+def _read(path: Path) -> Any:
+    """What it holds: nothing where it is not there, something true but no dict where it cannot be understood."""
     try:
-        config = yaml.safe_load(path.read_text("utf-8"))
+        return yaml.safe_load(path.read_text("utf-8"))
     except FileNotFoundError:
-        return False
+        return None
     except (UnicodeDecodeError, yaml.YAMLError):
-        return True
-    return bool(config) and not _is_ours(config, name)
+        return "not to be understood"
 
 
-def _is_ours(config: Any, name: str) -> bool:
+def _is_of(config: Any, name: str) -> bool:
     if not isinstance(config, dict):
         return False
     try:
