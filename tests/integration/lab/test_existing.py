@@ -1,0 +1,265 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab on a cluster that is somebody else's: it runs there, and afterwards nothing tells that it did.
+
+A KWOK cluster with nodes, labels, resources, Pods and namespaces of its own stands for theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import yaml
+from lab_plays import run_playbook
+
+KILLED_BEHIND = [
+    "Keep the labels that the nodes had before", "Label the nodes", "Keep the resources that the nodes advertised before",
+    "Advertise the resources", "Ask for the Pods, in order",
+]
+OTHER_POOLS = [
+    {"name": "a", "nodes": ["lab-node-0"], "workload": "vm-vgpu", "labels": {"tier": "on"}, "resources": {"nvidia.com/A10-4Q": 3, "example.com/dongle": 5}},
+    {"name": "b", "nodes": ["other"], "resources": {"nvidia.com/gpu": 1}},
+]
+
+
+def node(name: str, labels: dict, resources: dict) -> dict:
+    quantities = {"cpu": "8", "memory": "64Gi", "pods": "110", **resources}
+    return {
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "zone": "a", **labels}, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+        "status": {"capacity": quantities, "allocatable": quantities},
+    }
+
+
+def lasting(mapping: dict) -> dict:
+    return {key: value for key, value in mapping.items() if key not in ("resourceVersion", "lastHeartbeatTime")}
+
+
+def pod(name: str, namespace: str, on: str, resources: dict) -> dict:
+    container = {"name": "c", "image": "theirs", "resources": {"limits": resources}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": {"nodeName": on, "containers": [container]}}
+
+
+class Theirs:
+    """Their cluster, and the lab run on it from a folder of its own."""
+
+    def __init__(self, home, make_lab) -> None:
+        home.run("--tags", "control_plane")
+        self.home, self.lab = home, make_lab()
+        self.kubeconfig = home.root / "control-plane" / "kubeconfig"
+        self.lab.declared = {
+            "control_plane_provider": "existing", "control_plane_kubeconfig": str(self.kubeconfig), "control_plane_existing_confirm": "gpuwl"}
+        self.create(
+            node("lab-node-0", {"gpuwl.sandbox/pool": "theirs", "nvidia.com/gpu.workload.config": ""}, {"nvidia.com/gpu": "8", "example.com/dongle": "1"}),
+            # As after a change of use: an old name left behind with 0.
+            node("lab-node-1", {"nvidia.com/gpu.workload.config": "container"}, {"nvidia.com/GA102GL_A10": "0"}),
+            node("lab-node-2", {"nvidia.com/gpu.workload.config": "vm-vgpu"}, {"nvidia.com/NVIDIA_A10-12Q": "2k"}),
+            node("other", {"nvidia.com/gpu.workload.config": "container"}, {"nvidia.com/gpu": "2"}),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs", "labels": {"team": "a"}}})
+        self.home.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
+        self.create(pod("training", "theirs", "lab-node-0", {"nvidia.com/gpu": "6"}), pod("plain", "default", "lab-node-1", {}))
+        self.home.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod", "--all", "-A", "--timeout=60s")
+
+    def create(self, *objects: dict) -> None:
+        self.home.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+
+    def state(self) -> dict[tuple, dict]:
+        """Every node, Pod and namespace, apart from resourceVersion, managedFields and heartbeats."""
+        objects = json.loads(self.home.kubectl("get", "nodes,pods,namespaces", "-A", "-o", "json"), object_hook=lasting)["items"]
+        return {(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]): item for item in objects}
+
+    def teardown(self, *arguments: str, environment: dict | None = None, **variables):
+        declared = {"control_plane_provider": "existing", "control_plane_kubeconfig": str(self.kubeconfig), "control_plane_existing_confirm": "gpuwl"}
+        return run_playbook("teardown.yml", *arguments, variables={**declared, "lab_root": str(self.lab.root), **variables}, folder=self.lab.folder, **(environment or {}))
+
+    def refused(self, *words: str, **variables) -> None:
+        """Run the lab, which must say these words and write nothing."""
+        before = self.state(), self.lab.times()
+        played = self.lab.play(**variables)
+        said = " ".join(played.output.split())
+        assert played.rc != 0 and "Traceback" not in said
+        assert [word for word in words if word not in said] == [], played.output
+        assert (self.state(), self.lab.times()) == before
+
+    def tear_down(self, **variables) -> int:
+        """A teardown that must end well; returns how many tasks changed something."""
+        played = self.teardown(**variables)
+        assert played.rc == 0, played.output[-6000:]
+        return played.changes
+
+
+@pytest.fixture(scope="module")
+def theirs(make_lab):
+    return Theirs(make_lab(), make_lab)
+
+
+@pytest.fixture
+def before(theirs):
+    """Their cluster as it was; and it must be so again in the end."""
+    state = theirs.state()
+    yield state
+    if theirs.state() != state:
+        theirs.tear_down()
+    assert theirs.state() == state
+
+
+def test_the_same_records_there_and_afterwards_the_cluster_as_it_was(theirs, before):
+    lab = theirs.lab
+    lab.run()
+    assert lab.text("out/01-nodes.txt") == "lab-node-0 container\nlab-node-1 vm-passthrough\nlab-node-2 vm-vgpu\n"
+    assert lab.text("out/03-resources.txt") == "lab-node-0 nvidia.com/gpu 4\nlab-node-1 nvidia.com/GA102GL_A10 2\nlab-node-2 nvidia.com/NVIDIA_A10-12Q 4\n"
+    # Theirs hold 6 cards of the 4 that lab-node-0 now has, so ours goes to the other one that has this name.
+    assert lab.text("out/06-placement.txt") == "job-container other\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
+    assert "Insufficient nvidia.com/gpu" in lab.text("out/07-cross.txt")
+    lab.settled()
+    # Another machine, and nothing left of the folder.
+    shutil.rmtree(lab.root)
+    elsewhere = str(lab.folder / "elsewhere")
+    assert theirs.tear_down(lab_root=elsewhere) == 2
+    assert theirs.state() == before
+    assert theirs.tear_down(lab_root=elsewhere) == 0
+    assert not Path(elsewhere).exists()
+
+
+@pytest.mark.parametrize("task", KILLED_BEHIND)
+def test_a_lab_that_was_killed_is_taken_out_whole(theirs, before, task):
+    played = theirs.lab.play(environment={"GPUWL_KILL_AFTER_CHANGE": task})
+    shutil.rmtree(theirs.lab.root, ignore_errors=True)
+    assert played.rc == -signal.SIGKILL and f"KILLED AFTER [{task}]" in played.output
+    assert theirs.state() != before
+    theirs.tear_down()
+    assert theirs.state() == before
+
+
+def test_a_teardown_that_was_killed_is_repeated(theirs, before):
+    theirs.lab.run()
+    played = theirs.teardown(environment={"GPUWL_KILL_AFTER_CHANGE": "Remove the lab's Pods, and the namespaces that it made"})
+    assert played.rc == -signal.SIGKILL
+    assert theirs.state() != before
+    assert theirs.tear_down() == 1
+    assert theirs.state() == before
+
+
+def test_what_is_no_longer_declared_is_put_back_at_once(theirs, before):
+    theirs.lab.run()
+    theirs.lab.run(lab_pools=OTHER_POOLS, lab_requests=[])
+    now, then = theirs.home.objects("nodes"), {name: before["Node", None, name] for name in ("lab-node-1", "lab-node-2")}
+    for name, was in then.items():
+        assert (now[name]["metadata"]["labels"], now[name]["metadata"]["annotations"]) == (was["metadata"]["labels"], was["metadata"]["annotations"])
+        assert now[name]["status"]["capacity"] == was["status"]["capacity"]
+    assert {"tier": "on", "zone": "a", "nvidia.com/gpu.workload.config": "vm-vgpu"}.items() <= now["lab-node-0"]["metadata"]["labels"].items()
+    extended = {name: quantity for name, quantity in now["lab-node-0"]["status"]["allocatable"].items() if "/" in name}
+    assert extended == {"nvidia.com/A10-4Q": "3", "example.com/dongle": "5"}
+    # The same pool without one label and one resource of another prefix than nvidia.com/.
+    fewer = [{**OTHER_POOLS[0], "labels": {}, "resources": {"nvidia.com/A10-4Q": 3}}]
+    theirs.lab.run(lab_pools=fewer, lab_requests=[])
+    now = theirs.home.objects("nodes")["lab-node-0"]
+    assert "tier" not in now["metadata"]["labels"] and now["status"]["capacity"]["example.com/dongle"] == "1"
+    assert theirs.lab.run(lab_pools=fewer, lab_requests=[]).changes == 0
+
+
+def test_a_namespace_of_theirs_stays_with_all_that_is_theirs(theirs, before):
+    variables = {"lab_namespace": "theirs"}
+    theirs.lab.run(**variables)
+    assert set(theirs.home.objects("pods", "-n", "theirs")) == {"training", "job-container", "vmi-passthrough", "vmi-vgpu", "job-cross"}
+    theirs.tear_down()
+    assert theirs.state() == before
+
+
+def test_a_namespace_of_the_labs_with_others_pods_in_it_stays_until_they_are_gone(theirs, before):
+    theirs.lab.run()
+    theirs.create(pod("guest", "gpu-vm", "other", {}))
+    played = theirs.teardown()
+    assert played.rc == 0 and "the namespace gpu-vm was made by the lab and stays" in played.output
+    assert set(theirs.home.objects("pods", "-n", "gpu-vm")) == {"guest"}
+    theirs.home.kubectl("delete", "pod", "guest", "-n", "gpu-vm", "--now")
+    assert theirs.tear_down() == 1
+    assert theirs.state() == before
+
+
+def test_reading_needs_no_confirmation(theirs, before):
+    theirs.lab.run()
+    for arguments in (("--tags", "check"), ("--tags", "operands,check"), ("--check", "--diff")):
+        assert theirs.lab.run(*arguments, control_plane_existing_confirm="").changes == 0
+    theirs.tear_down()
+    assert theirs.state() == before
+    # Where nothing of the lab is yet, a check says what it would do.
+    shutil.rmtree(theirs.lab.root, ignore_errors=True)
+    played = theirs.lab.run("--check", "--diff", control_plane_existing_confirm="")
+    assert {"Label the nodes", "Advertise the resources", "Ask for the Pods, in order"} <= set(played.changed)
+    assert theirs.state() == before and not theirs.lab.root.exists()
+
+
+@pytest.mark.parametrize(("playbook", "confirm"), [("lab", ""), ("lab", "GPUWL"), ("lab", True), ("teardown", "")])
+def test_without_the_contexts_name_nothing_is_written(theirs, before, playbook, confirm):
+    play = theirs.lab.play if playbook == "lab" else theirs.teardown
+    played = play(control_plane_existing_confirm=confirm)
+    assert played.rc != 0
+    said = " ".join(played.output.split())
+    assert "the cluster of context ''gpuwl''" in said and "control_plane_existing_confirm to gpuwl" in said and (f"it is ''{confirm}''" if confirm else "it is not set") in said
+    assert theirs.state() == before
+
+
+def test_the_confirmation_cannot_be_skipped(theirs, before):
+    for tags in ("--skip-tags=control_plane", "--skip-tags=control_plane,check", "--start-at-task=Label the nodes"):
+        played = theirs.lab.play(tags, control_plane_existing_confirm="")
+        assert played.rc != 0 and "control_plane_result" in played.output
+        assert theirs.state() == before
+
+
+def contexts(theirs, path, current, *names) -> str:
+    """A kubeconfig with these contexts of their cluster."""
+    config = yaml.safe_load(theirs.kubeconfig.read_text())
+    config["contexts"] = [{**config["contexts"][0], "name": name} for name in names]
+    config["current-context"] = current
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+def test_which_context_is_meant(theirs, before, tmp_path):
+    lab, mine = theirs.lab, {"control_plane_kubeconfig": contexts(theirs, tmp_path / "mine", "", "practice", "prod")}
+    theirs.refused("has no current context", "practice, prod", "control_plane_existing_context", **mine)
+    theirs.refused("has no context ''lab''", "practice, prod", **mine, control_plane_existing_context="lab")
+    theirs.refused("the cluster of context ''prod''", **mine, control_plane_existing_context="prod", control_plane_existing_confirm="practice")
+    lab.run("--tags", "nodes", **mine, control_plane_existing_context="practice", control_plane_existing_confirm="practice")
+    current = contexts(theirs, tmp_path / "current", "practice", "practice")
+    # As kubectl finds it, several files joined.
+    del lab.declared["control_plane_kubeconfig"]
+    try:
+        played = lab.play("--tags", "nodes", environment={"KUBECONFIG": f"{current}:{mine['control_plane_kubeconfig']}"}, control_plane_existing_confirm="practice")
+        assert (played.rc, played.changes) == (0, 0), played.output
+    finally:
+        lab.declared["control_plane_kubeconfig"] = str(theirs.kubeconfig)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_written(theirs, before, tmp_path):
+    nothing = tmp_path / "nothing"
+    theirs.refused("can't be read", str(nothing), "control_plane_kubeconfig", control_plane_kubeconfig=str(nothing))
+    nothing.write_text("just words")
+    theirs.refused("is no kubeconfig", str(nothing), control_plane_kubeconfig=str(nothing))
+    config = yaml.safe_load(theirs.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    nothing.write_text(yaml.safe_dump(config))
+    theirs.refused("nothing listens at the server that the kubeconfig names (connection refused)", control_plane_kubeconfig=str(nothing))
+    missing = [{"name": "p", "nodes": ["lab-node-0", "lab-node-[7:8]"], "workload": "container"}]
+    theirs.refused("2 of 3 nodes do not exist", "lab-node-7, lab-node-8", lab_pools=missing)
+    for beyond in ({"taints": [{"key": "a", "effect": "NoSchedule"}]}, {"capacity": {"cpu": 4}}):
+        theirs.refused("The pools p declare taints or capacity", lab_pools=[{"name": "p", "nodes": ["lab-node-0"], **beyond}])
+
+
+def test_an_annotation_that_somebody_damaged(theirs, before):
+    theirs.lab.run("--tags", "nodes")
+    kept = theirs.home.objects("nodes")["lab-node-1"]["metadata"]["annotations"]["gpuwl.sandbox/originals"]
+    theirs.home.kubectl("annotate", "--overwrite", "node", "lab-node-1", "gpuwl.sandbox/originals={oops")
+    damaged = theirs.state()
+    played = theirs.teardown()
+    assert played.rc != 0
+    said = " ".join(played.output.split())
+    assert "gpuwl.sandbox/originals of node lab-node-1 is damaged" in said and "Nothing was written" in said
+    assert theirs.state() == damaged
+    theirs.home.kubectl("annotate", "--overwrite", "node", "lab-node-1", f"gpuwl.sandbox/originals={kept}")
