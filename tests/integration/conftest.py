@@ -34,6 +34,7 @@ kind: KwokctlConfiguration
 options:
   bindAddress: 127.0.0.1
   kubectlBinary: {kubectl}
+  kubeAuditPolicy: {audit}
   # kwokctl takes the highest port that is free just then: two clusters that start at once would share an etcd.
   kubeApiserverPort: {ports[0]}
   etcdPort: {ports[1]}
@@ -47,6 +48,16 @@ componentsPatches:
   extraArgs: [{{key: leader-elect, value: "false"}}]
 - name: kube-scheduler
   extraArgs: [{{key: leader-elect, value: "false"}}]
+"""
+# What the ServiceAccounts of the namespace rbac ask for; the tests of the ClusterRoles read it.
+AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: ["system:serviceaccounts:rbac"]
+- level: None
 """
 
 
@@ -94,6 +105,10 @@ class Cluster:
     def get(self, *args: str) -> dict:
         """An object, or a List, as kubectl gives it, managedFields included."""
         return json.loads(self.kubectl("get", *args, "-o", "json", "--show-managed-fields"))
+
+    @property
+    def audit_log(self) -> Path:
+        return self.folder / "state" / "clusters" / "t" / "logs" / "audit.log"
 
     def create_nodes(self, *names: str, **status: str) -> None:
         """Create KWOK nodes with room for Pods; status: further quantities of both capacity and allocatable."""
@@ -143,7 +158,9 @@ class Cluster:
             _await(lambda: self.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok", 60, f"the API server to be ready; see {log.name}")
 
     def create(self) -> None:
-        (self.folder / "kwokctl.yaml").write_text(KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path, ports=_free_ports(6)))
+        audit = self.folder / "audit.yaml"
+        audit.write_text(AUDIT_POLICY)
+        (self.folder / "kwokctl.yaml").write_text(KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path, audit=audit, ports=_free_ports(6)))
         command = [str(self.bin / "kwokctl"), "create", "cluster", "--config", str(self.folder / "kwokctl.yaml"), "--name=t", "--runtime=binary"]
         for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
             command += [f"--{name}-binary", str(self.bin / name)]
