@@ -61,3 +61,28 @@ def test_a_pod_whose_node_would_not_take_it_is_asked_for_anew(nodes: list[dict],
 
 def test_all_pods_that_share_too_few_cards_are_asked_for_anew() -> None:
     assert sorted(replaced([node("n", 3), node("m", 2)], pod("p", 2, "n"), pod("q", 2, "n"), pod("r", 2, "m"))) == ["ns/p", "ns/q"]
+
+
+def namespace(name: str, own: bool, ending: bool = False) -> dict:
+    ended = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if ending else {}
+    return {"metadata": {"name": name, "labels": dict(MARK) if own else {}, **ended}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "present", "others", "created", "removed", "warned"),
+    [
+        ({"a"}, [], [], ["a"], [], 0),
+        ({"a"}, [namespace("a", own=True), namespace("b", own=False)], [], [], [], 0),
+        (set(), [namespace("a", own=True), namespace("b", own=False)], [], [], ["a"], 0),
+        (set(), [namespace("a", own=True)], ["a"], [], [], 1),
+        # A teardown is under way: what is being deleted is waited for and made anew.
+        ({"a"}, [namespace("a", own=True, ending=True)], [], ["a"], ["a"], 0),
+        ({"a"}, [namespace("a", own=False, ending=True)], [], ["a"], ["a"], 0),
+        (set(), [namespace("a", own=True, ending=True)], [], [], ["a"], 0),
+        (set(), [namespace("b", own=False, ending=True)], [], [], [], 0),
+    ],
+)
+def test_which_namespaces_come_and_go(wanted, present, others, created, removed, warned):
+    pods = [{"metadata": {"name": "theirs", "namespace": name}} for name in others]
+    found = _lab_pods.plan_namespaces(wanted, {item["metadata"]["name"]: item for item in present}, pods)
+    assert (found["namespaces"], found["namespaces_removed"], len(found["warnings"])) == (created, removed, warned)
