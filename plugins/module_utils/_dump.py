@@ -14,7 +14,10 @@ KINDS = {"Node": ("nodes", False), "Pod": ("pods", True)}
 
 # What differs between two dumps although nothing happened.
 UNSTEADY_METADATA = ("resourceVersion", "managedFields")
-UNSTEADY_CONDITION = ("lastHeartbeatTime", "lastTransitionTime")
+UNSTEADY_CONDITION = ("lastHeartbeatTime", "lastTransitionTime", "lastProbeTime")
+# A kubelet's own affairs: images come with the Pods that are placed, volumes with theirs.
+UNSTEADY_NODE_STATUS = ("images", "volumesInUse", "volumesAttached")
+ENDED = ("Succeeded", "Failed")
 # Names in a diff; more are counted.
 SHOWN = 50
 
@@ -48,13 +51,34 @@ def _key(item: dict[str, Any]) -> str:
 
 
 def steady(item: dict[str, Any]) -> dict[str, Any]:
-    """An object without what changes by itself: resourceVersion, managedFields and the times of conditions."""
+    """An object without what changes by itself, so that what is left differs only where something happened.
+
+    Never counts: resourceVersion, managedFields, and the times of conditions.
+    Node: all else counts but images and volumes.
+    Pod: metadata, spec, the scheduler's word (the condition PodScheduled) and whether it has ended. What a kubelet does with a
+    Pod that was placed goes on for minutes: it fetches images, tries again, starts, gives an address.
+    """
     copy = {**item, "metadata": {key: value for key, value in item["metadata"].items() if key not in UNSTEADY_METADATA}}
-    conditions = (item.get("status") or {}).get("conditions")
-    if conditions:
-        lasting = [{key: value for key, value in condition.items() if key not in UNSTEADY_CONDITION} for condition in conditions]
-        copy["status"] = {**item["status"], "conditions": lasting}
+    status = item.get("status")
+    if status:
+        copy["status"] = _steady_pod(status) if item.get("kind") == "Pod" else _steady_node(status)
     return copy
+
+
+def _steady_node(status: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in status.items() if key not in UNSTEADY_NODE_STATUS}
+    return {**kept, "conditions": _lasting(status)}
+
+
+def _steady_pod(status: dict[str, Any]) -> dict[str, Any]:
+    phase = status.get("phase")
+    scheduled = [condition for condition in _lasting(status) if condition.get("type") == "PodScheduled"]
+    return {"conditions": scheduled, "ended": phase if phase in ENDED else None}
+
+
+def _lasting(status: dict[str, Any]) -> list[dict[str, Any]]:
+    conditions = status.get("conditions") or []
+    return [{key: value for key, value in condition.items() if key not in UNSTEADY_CONDITION} for condition in conditions]
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, list[str]]:

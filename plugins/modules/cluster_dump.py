@@ -14,9 +14,10 @@ author:
 description:
   - Lists objects and saves them as JSON files, byte by byte what C(kubectl get nodes -o json) prints, so that they can be judged
     later, elsewhere and by others, without the cluster.
-  - A file is written only when it differs from what is there. Differences in C(metadata.resourceVersion),
-    C(metadata.managedFields) and in the times C(lastHeartbeatTime) and C(lastTransitionTime) of conditions don't count,
-    because they change by themselves.
+  - A file is written only when it differs from what is there in something that does not change by itself. Differences in
+    C(metadata.resourceVersion), C(metadata.managedFields) and the times of conditions never count. Of a Node's status
+    C(images), C(volumesInUse) and C(volumesAttached) don't count either. Of a Pod's status only the condition V(PodScheduled)
+    counts, and whether the Pod has ended (V(Succeeded) or V(Failed)), because a kubelet goes on reporting about a Pod that was placed.
   - Files are replaced whole, never left half written, those of nodes with mode C(0644), those of Pods, whose
     environment may hold secrets, with C(0600). Missing folders are made.
   - This is an action plugin and always runs on the controller, whatever the host of the play. The objects themselves never
@@ -33,7 +34,7 @@ attributes:
     description: Names the objects that came, went or changed; never shows their content.
     support: full
   idempotent:
-    description: Writes nothing when nothing but times and versions differs.
+    description: Writes nothing when nothing differs but what changes by itself.
     support: full
 options:
   dumps:

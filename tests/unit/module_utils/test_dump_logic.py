@@ -39,6 +39,60 @@ def test_all_else_is(path, value):
     assert dump.differences({"items": [node("n")]}, {"items": [{**node("n"), path: value}]})["changed"] == ["n"]
 
 
+def pod(phase="Pending", scheduled="True", **status):
+    conditions = [{"type": "PodScheduled", "status": scheduled, "lastTransitionTime": "1", "lastProbeTime": None}]
+    return {
+        "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": "a"},
+        "status": {"phase": phase, "conditions": conditions, **status},
+    }
+
+
+def changed(old, new):
+    return bool(dump.differences({"items": [old]}, {"items": [new]})["changed"])
+
+
+def test_a_kubelets_images_and_volumes_are_no_difference():
+    later = node("n")
+    later["status"].update(images=[{"names": ["cuda"]}], volumesInUse=["v"], volumesAttached=[{"name": "v"}])
+    assert not changed(node("n"), later)
+    later["status"]["allocatable"] = {"nvidia.com/gpu": "4"}
+    assert changed(node("n"), later)
+
+
+def waiting(reason):
+    return {"containerStatuses": [{"name": "c", "restartCount": 0, "state": {"waiting": {"reason": reason, "message": f"{reason} of cuda"}}}]}
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        (pod(), pod(startTime="1")),
+        (pod(**waiting("ErrImagePull")), pod(**waiting("ImagePullBackOff"))),
+        (pod(), pod("Running", podIP="10.0.0.2", podIPs=[{"ip": "10.0.0.2"}], hostIP="1.2.3.4")),
+    ],
+)
+def test_what_a_kubelet_does_with_a_placed_pod_is_no_difference(old, new):
+    new["status"]["conditions"] = [{**new["status"]["conditions"][0], "lastTransitionTime": "2"}, {"type": "Ready", "status": "True"}]
+    assert not changed(old, new) and not changed(new, old)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pod(scheduled="False"),
+        pod("Succeeded"),
+        pod("Failed"),
+        {**pod(), "spec": {"nodeName": "b"}},
+        {**pod(), "metadata": {"name": "p", "namespace": "n", "deletionTimestamp": "1"}},
+    ],
+)
+def test_a_decision_an_end_and_another_spec_are(new):
+    assert changed(pod(), new)
+    message = pod()
+    message["status"]["conditions"][0]["message"] = "0/3 nodes are available"
+    assert changed(pod(), message)
+
+
 def test_came_and_went():
     old, new = [node("a"), node("b", namespace="x")], [node("a"), node("b", namespace="y")]
     found = dump.differences({"items": old}, {"items": new})
