@@ -29,6 +29,7 @@ try:
     import kubernetes.client
     import urllib3
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+    from kubernetes.config import kube_config
     from kubernetes.dynamic.exceptions import DynamicApiError
 
     RetryBase = urllib3.Retry
@@ -119,6 +120,14 @@ def _version(k8s):
 
 def _option(name, module, auth):
     return (module.params if module else auth).get(name) or os.environ.get(f"K8S_AUTH_{name.upper()}")
+
+
+def forget_key_files():
+    """Remove the temporary files in which the kubernetes client hands a kubeconfig's certificates and keys to OpenSSL.
+
+    It does so itself when its process ends, but not in the workers in which Ansible runs action plugins.
+    """
+    kube_config._cleanup_temp_files()
 
 
 class Api:

@@ -181,8 +181,8 @@ def is_ready(node):
     return ready and not any(taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints") or [])
 
 
-def wait_until_ready(api, names, seconds):
-    """Watch until every named node is ready; a time-out names those that are not."""
+def wait_until_ready(api, names, seconds, advice="do kwok and the controller manager run?"):
+    """Watch until every named node is ready; a time-out names those that are not, and ends with the advice."""
     waiting = set(names)
 
     def take_list(items):
@@ -204,6 +204,5 @@ def wait_until_ready(api, names, seconds):
     if waiting:
         some = ", ".join(sorted(waiting)[:20])
         raise ApiError(
-            f"{len(waiting)} of {len(names)} nodes are not Ready, or still tainted as not ready, and none got so for {seconds} s: {some};"
-            " do kwok and the controller manager run?"
+            f"{len(waiting)} of {len(names)} nodes are not Ready, or still tainted as not ready, and none got so for {seconds} s: {some}; {advice}"
         )
