@@ -19,9 +19,10 @@ help: ## List the targets
 lab: venv ## Set everything up and run the lab (your own: ARGS="-e @my-pools.yml")
 	$(RUN)/ansible-playbook playbooks/lab.yml $(ARGS)
 
+# -rfEs: what was left out is said at the end, besides what failed.
 test: programs venv-test ## Set everything up and run all tests
 	$(RUN)/python tests/make_script.py --check
-	$(RUN)/python -m pytest tests/unit tests/integration
+	$(RUN)/python -m pytest -rfEs tests/unit tests/integration
 
 unit: venv-test ## Run the unit tests alone, in seconds
 	$(RUN)/python -m pytest tests/unit

@@ -1,41 +1,46 @@
 # Copyright (c) gpuwl.sandbox contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The molecule scenario `default`, as `molecule test` runs it."""
+"""The molecule scenarios, as `molecule test` runs them."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIO_ROOT = ROOT / ".cache" / "molecule" / "default"
 
 
-def test_the_default_scenario_passes_and_leaves_nothing() -> None:
+def passes(scenario: str) -> None:
+    """Run a scenario, which must end well; nothing of it is left."""
     # molecule calls ansible by name, and warns about a molecule folder at the top level unless told where to look.
     programs = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "MOLECULE_GLOB": "molecule/*/molecule.yml", "NO_COLOR": "1"}
     done = subprocess.run(
-        [programs / "molecule", "test", "--scenario-name", "default"],
+        [programs / "molecule", "test", "--scenario-name", scenario],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        # kind may have to fetch its node image.
+        timeout=1800,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-5000:]
     # molecule also calls a play successful in which nothing ran, so look for what verify did.
-    verify = done.stdout[done.stdout.index("[default > verify] Executing") :]
+    verify = done.stdout[done.stdout.index(f"[{scenario} > verify] Executing") :]
     assert re.search(r"localhost +: ok=[6-9] +changed=0 +unreachable=0 +failed=0", verify), verify
-    assert not SCENARIO_ROOT.exists()
-    assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and str(SCENARIO_ROOT) in _command(pid)]
+    root = ROOT / ".cache" / "molecule" / scenario
+    assert not root.exists()
+    assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and str(root) in _command(pid)]
 
 
 def _command(pid: str) -> str:
@@ -43,3 +48,28 @@ def _command(pid: str) -> str:
         return Path("/proc", pid, "cmdline").read_text(errors="replace")
     except OSError:
         return ""
+
+
+def why_no_kind() -> str | None:
+    """Why kind cannot make a cluster on this machine, None where it can."""
+    if not shutil.which("docker"):
+        return "there is no program docker on PATH"
+    try:
+        done = subprocess.run(["docker", "version"], capture_output=True, text=True, timeout=15, check=False)
+    except subprocess.TimeoutExpired:
+        return "docker version does not end"
+    if done.returncode:
+        return f"the docker daemon does not answer: {' '.join(done.stderr.split())}"
+    return None if shutil.which("kind") else "there is no program kind on PATH, though docker answers"
+
+
+def test_the_default_scenario_passes_and_leaves_nothing() -> None:
+    passes("default")
+
+
+def test_the_kind_scenario_passes_and_leaves_nothing() -> None:
+    why = why_no_kind()
+    if why:
+        pytest.skip(f"the molecule scenario kind was left out, because {why}")
+    passes("kind")
+    assert "gpuwl-molecule" not in subprocess.run(["kind", "get", "clusters"], capture_output=True, text=True, check=True).stdout.split()
