@@ -28,8 +28,8 @@ def nothing_half_done(lab) -> None:
         ),
         ({"control_plane_port": 70000}, ("port 70000", "65535", "control_plane_port")),
         ({"control_plane_name": "../../etc"}, ("../../etc", "control_plane_name")),
-        ({"control_plane_path": ""}, ("control_plane_path is empty", "kube-apiserver", "control_plane_source to go")),
-        ({"control_plane_path": "/nonexistent"}, ("/nonexistent", "kube-apiserver", "control_plane_source to go")),
+        ({"control_plane_path": ""}, ("control_plane_path is empty", "kube-apiserver", "control_plane_source to auto")),
+        ({"control_plane_path": "/nonexistent"}, ("/nonexistent", "kube-apiserver", "control_plane_source to auto")),
     ],
     ids=str,
 )
