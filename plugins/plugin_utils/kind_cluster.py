@@ -129,7 +129,7 @@ class KindCluster:
             return
         with contextlib.suppress(ClusterError):
             self._clear_failed(killed=answer.code is None, said=answer.said)
-        why = f"it did not end within {CREATE_LIMIT // 60} minutes and said last" if answer.code is None else "kind says"
+        why = f"it did not end within {CREATE_LIMIT / 60:g} minutes and said last" if answer.code is None else "kind says"
         raise ClusterError(f"kind could not make the cluster {self.name}; {why}: {answer.said}")
 
     def _clear_failed(self, killed: bool, said: str) -> None:

@@ -67,9 +67,10 @@ class Cluster:
             patches = [yaml.safe_load(text) for text in entry.get("kubeadmConfigPatches", [])]
             names = [patch["nodeRegistration"]["name"] for patch in patches]
             name = names[0] if names else f"{self.name}-control-plane"
+            labels = {"kubernetes.io/hostname": name, **entry.get("labels", {})}
             items.append({
                 "apiVersion": "v1", "kind": "Node", "status": {"capacity": ROOM, "allocatable": ROOM},
-                "metadata": {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": {"kubernetes.io/hostname": name, **entry.get("labels", {})}},
+                "metadata": {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": labels},
                 "spec": {"taints": [taint]} if entry["role"] == "control-plane" else {},
             })
         command = [str(PROGRAMS / "kubectl"), f"--kubeconfig={self.kubeconfig}", "create", "-f", "-"]

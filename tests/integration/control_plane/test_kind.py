@@ -326,7 +326,7 @@ def test_teardown_without_docker_or_kind(lab, missing):
     lab.control_plane.mkdir(parents=True)
     (lab.control_plane / "kind-gpuwl.made").touch()
     error = lab.teardown().error
-    assert error.startswith(f"the kind cluster gpuwl, which the lab made, cannot be deleted: provider kind needs {missing}, and PATH has no program of that name: ")
+    assert error.startswith(f"the kind cluster gpuwl, which the lab made, cannot be deleted: provider kind needs {missing}, and PATH has no program")
     assert (lab.control_plane / "kind-gpuwl.made").exists()
 
 

@@ -124,34 +124,3 @@ def test_a_command_has_neither_input_nor_another_provider(monkeypatch):
     monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
     asked = "import os, sys; print(sys.stdin.read(), os.environ.get('KIND_EXPERIMENTAL_PROVIDER'))"
     assert kind_programs.run([sys.executable, "-c", asked]).output == " None\n"
-
-
-class Nodes:
-    """An API server with nodes of these labels."""
-
-    def __init__(self, *labels):
-        self.items = [{"metadata": {"name": str(index), "labels": own}} for index, own in enumerate(labels)]
-
-    def list(self, _resource, metadata_only):
-        return self.items, "1"
-
-
-@pytest.mark.parametrize(
-    ("api", "note", "made"),
-    [
-        (None, True, True),
-        (None, False, None),
-        (Nodes(), True, True),
-        (Nodes(), False, None),
-        (Nodes(None, {"gpuwl.sandbox/cluster": "lab"}), False, True),
-        (Nodes({"gpuwl.sandbox/cluster": "other"}), True, False),
-        (Nodes({}), True, False),
-    ],
-)
-@pytest.mark.parametrize("kind_of_note", ["made", "being_made"])
-def test_who_made_a_cluster(tmp_path, api, note, made, kind_of_note):
-    cluster = kind_cluster.KindCluster(str(tmp_path), "lab", str(tmp_path / "kubeconfig"))
-    if note:
-        getattr(cluster, kind_of_note).touch()
-    assert cluster.made_by_lab(api) is made
-    assert cluster.is_unfinished(api) is (bool(made) and note and kind_of_note == "being_made")

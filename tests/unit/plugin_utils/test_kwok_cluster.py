@@ -198,3 +198,11 @@ def test_two_clusters_below_one_root_own_different_things(cluster):
     assert cluster._own_paths() == [cluster.folder]
     (cluster.folder.parent / "other").rmdir()
     assert cluster._own_paths() == [cluster.state]
+
+
+def test_the_kubeconfig_of_a_kind_cluster_in_the_labs_folder_stays(cluster):
+    cluster.root.mkdir()
+    cluster.kubeconfig.write_text(yaml.safe_dump(kubeconfig()))
+    assert cluster._own_paths() == [cluster.kubeconfig]
+    cluster.kubeconfig.write_text(yaml.safe_dump(kubeconfig("kind-lab")))
+    assert cluster._own_paths() == []
