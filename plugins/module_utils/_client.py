@@ -125,7 +125,7 @@ def _option(name, module, auth):
 def forget_key_files():
     """Remove the temporary files in which the kubernetes client hands a kubeconfig's certificates and keys to OpenSSL.
 
-    It does so itself when its process ends, but not in the workers in which Ansible runs action plugins.
+    It does so itself when its process ends; but before Python 3.13 the workers in which Ansible runs action plugins end without that.
     """
     kube_config._cleanup_temp_files()
 

@@ -7,10 +7,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
+from ansible_collections.gpuwl.sandbox.plugins.module_utils import _client
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import kind_cluster
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.providers import ClusterError
+from kubernetes.config import kube_config
 
 # A kind whose clusters are one file.
 KIND = """\
@@ -72,6 +75,12 @@ def test_what_a_killed_run_left_behind_goes(tmp_path, cluster):
     cluster.delete()
     assert cluster.forget() and not cluster.root.exists()
     assert not cluster.forget()
+
+
+def test_keys_do_not_stay_in_temporary_files():
+    file = Path(kube_config._create_temp_file_with_content("a key"))
+    _client.forget_key_files()
+    assert not file.exists()
 
 
 class Nodes:
