@@ -12,7 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _dump
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, auth_argument_spec, connect
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, auth_argument_spec, connect, forget_key_files
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import Change, RecordError, write
 
 # Pods may carry secrets in their containers' environment.
@@ -53,6 +53,8 @@ class ActionModule(ActionBase):
                 write([outcome["change"] for outcome in outcomes if outcome["change"]])
         except (ApiError, RecordError) as error:
             raise AnsibleActionFail(str(error)) from None
+        finally:
+            forget_key_files()
         result: dict[str, Any] = {
             "changed": any(outcome["change"] for outcome in outcomes),
             "kubernetes_version": api.version if api else None,

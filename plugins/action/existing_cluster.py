@@ -11,7 +11,7 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, connect
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, connect, forget_key_files
 
 ARGUMENTS = {
     "kubeconfig": {"type": "str", "required": True},
@@ -45,6 +45,8 @@ class ActionModule(ActionBase):
             api = connect(kubeconfig=str(args["kubeconfig"]), context=context)
         except ApiError as error:
             raise AnsibleActionFail(str(error)) from None
+        finally:
+            forget_key_files()
         return {
             "changed": False,
             "running": True,
