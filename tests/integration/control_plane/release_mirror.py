@@ -52,15 +52,20 @@ def releases(programs: Path) -> dict[str, bytes]:
 
 
 class Mirror:
-    """The server. `asked` are the paths of all requests, `told` their passwords; `troubles` maps a path to what happens there, one after the other if a list."""
+    """The server. `asked` are the paths of all requests, `times` and `told` when and with which password each came.
+
+    `troubles` maps a path to what happens there, one after the other if a list.
+    """
 
     def __init__(self, files: dict[str, bytes], context: ssl.SSLContext | None = None) -> None:
         self.files = dict(files)
         self.troubles: dict[str, Callable | list[Callable]] = {}
         self.asked: list[str] = []
+        self.times: list[float] = []
         self.told: list[str | None] = []
         self.login: str | None = None
         self.halfway = threading.Event()
+        self.gate = threading.Event()
         self.closing = threading.Event()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"mirror": self}))
         self.server.handle_error = lambda *_: None  # clients that hang up are part of the tests
@@ -100,6 +105,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = urlsplit(self.path).path  # a proxy is asked for a whole URL
         self.mirror.asked.append(path)
+        self.mirror.times.append(time.monotonic())
         self.mirror.told.append(self.headers.get("Authorization"))
         expected = self.mirror.login and "Basic " + base64.b64encode(self.mirror.login.encode()).decode()
         if expected and self.mirror.told[-1] != expected:
@@ -137,6 +143,15 @@ def stalled(handler: Handler, content: bytes) -> None:
     handler.wfile.flush()
     handler.mirror.halfway.set()
     handler.mirror.closing.wait()
+
+
+def held(handler: Handler, content: bytes) -> None:
+    """Halfway, until the gate opens."""
+    truncated(handler, content)
+    handler.wfile.flush()
+    handler.mirror.halfway.set()
+    handler.mirror.gate.wait(60)
+    handler.wfile.write(content[len(content) // 2 :])
 
 
 def slow(handler: Handler, content: bytes) -> None:

@@ -18,10 +18,14 @@ import pytest
 import release_mirror as server
 from control_plane_lab import PROGRAMS, finish, mount, new_lab, wait_for
 from release_mirror import ETCD_SUMS, PATHS, Mirror
-from test_programs import HANGS_HALFWAY, WHOLE, Cache
+from test_programs import WHOLE, Cache, waits_for
 
 KUBECTL = PATHS["kubectl"]
 KWOK = ("kwok", "kwokctl")
+# What stands in for the compiler, where the build is to be met halfway.
+BUILDS_IN_TWO_STEPS = """
+printf half > "$out"; touch '{base}/halfway'; while [ ! -e '{base}/gate' ]; do sleep 0.1; done; cat '{programs}'/$name > "$out"; chmod 755 "$out"
+"""
 
 
 class Downloads(Cache):
@@ -116,16 +120,20 @@ def test_an_empty_cache_is_filled_and_then_reused(cache):
 
 
 def test_what_goes_wrong_once_is_tried_again(cache):
-    cache.fill("kubectl", "kube-scheduler", "etcd", "kwok")
+    """And a slow transfer, which never is silent for as long as the role waits, goes on."""
+    cache.fill("kubectl", "kube-scheduler", "kube-apiserver", "etcd", "kwok")
     cache.mirror.troubles = {
         KUBECTL: [server.truncated, server.status(503)],
         PATHS["kube-scheduler"]: [server.corrupt],
         ETCD_SUMS: [server.truncated],
         PATHS["kwok"]: [server.stalled],
+        PATHS["kube-apiserver"]: server.slow,
     }
     run = cache.play().succeeded()
     assert run.output.count("FAILED - RETRYING") == 5
     assert cache.mirror.asked.count(KUBECTL) == 3
+    broke_off, again = (when for when, path in zip(cache.mirror.times, cache.mirror.asked, strict=True) if path == PATHS["kwok"])
+    assert 1 < again - broke_off < 5
     cache.is_whole()
 
 
@@ -217,26 +225,30 @@ def test_killed_halfway(lacks_kubectl):
 
 
 def test_two_downloads_at_once(cache):
-    """And from a slow server, which never is silent for as long as the role waits."""
+    """The second begins and ends while the first is halfway."""
     cache.fill("kubectl", "etcd")
-    cache.mirror.troubles = {PATHS["etcd"]: server.slow}
-    for play in [cache.launch() for _play in range(2)]:
-        finish(play).succeeded()
+    cache.mirror.troubles[PATHS["etcd"]] = [server.held]
+    first = cache.launch(control_plane_stall_seconds=60)
+    assert cache.mirror.halfway.wait(60)
+    cache.play().succeeded()
+    cache.mirror.gate.set()
+    assert "RETRYING" not in finish(first).succeeded().output
     cache.is_whole()
 
 
-def test_a_download_and_a_build_at_once(lacks_kubectl):
+def test_a_download_and_a_build_at_once(cache):
     """The download comes to its end while the build is halfway, and waits for it."""
-    lab = lacks_kubectl.lab
-    lacks_kubectl.go(HANGS_HALFWAY.replace('printf second >> "$out"', f'rm "$out"; {WHOLE}'))
-    build = lacks_kubectl.launch(source="go")
-    wait_for((lab.base / "halfway").exists, 60, "the build to be halfway")
-    download = lacks_kubectl.launch()
-    wait_for(lambda: lacks_kubectl.leftovers() and KUBECTL in lacks_kubectl.mirror.asked, 60, "the download to come")
-    (lab.base / "gate").touch()
+    cache.fill("etcd")
+    cache.go(BUILDS_IN_TWO_STEPS)
+    build = cache.launch(source="go")
+    wait_for((cache.lab.base / "halfway").exists, 60, "the build to be halfway")
+    download = cache.launch()
+    waiting = (f"{cache.folder}/.lock", "flock")
+    wait_for(lambda: any(waits_for(pid, *waiting) for pid in cache.lab.everything()), 60, "the download to wait for the build")
+    (cache.lab.base / "gate").touch()
     for play in (build, download):
         finish(play).succeeded()
-    lacks_kubectl.is_whole()
+    cache.is_whole()
 
 
 def test_downloading_what_cannot_be_checked(cache):
@@ -275,15 +287,16 @@ def test_a_mirror_that_wants_a_password(cache):
     other = Mirror(cache.mirror.files)
     cache.mirror.troubles[KUBECTL] = server.redirect(f"http://{other.host}{KUBECTL}")
     base = f"http://me:pa+s%40s%20word@{cache.mirror.host}"
+    verbose = {"ANSIBLE_INJECT_INVOCATION": "true"}
     try:
-        accepted = cache.play("-vvv", source="auto", **cache.mirror.urls(base)).succeeded()
+        accepted = cache.play("-vvv", source="auto", environment=verbose, **cache.mirror.urls(base)).succeeded()
     finally:
         other.close()
     assert other.asked == [KUBECTL] and other.told == [None]
     cache.is_whole()
     (cache.folder / "kubectl").unlink()
     cache.mirror.login = "somebody:else"
-    refused = cache.play("-vvv", **cache.mirror.urls(base))
+    refused = cache.play("-vvv", environment=verbose, **cache.mirror.urls(base))
     assert "Check user and password in control_plane_kubernetes_url" in refused.error
     for output in (accepted.output, refused.output):
         assert "pa+s" not in output and "s word" not in output
