@@ -11,7 +11,6 @@ import os
 import random
 import re
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -344,14 +343,12 @@ def test_auto_downloads_what_it_can_check_and_builds_the_rest(cache):
 
 
 def test_auto_builds_what_no_server_has(cache):
-    """One that is not there, one that lacks this version, and one that does not answer, which costs 10 s in all."""
+    """One that is not there, one that lacks this version, and one that does not answer within 10 s."""
     cache.fill("kubectl", "etcd", "kwok")
     cache.go(WHOLE)
     cache.mirror.troubles = {f"{KUBECTL}.sha256": server.status(404), PATHS["kwok"]: server.silent}
     down = f"http://127.0.0.1:{server.closed_port()}"
-    before = time.monotonic()
     told = " ".join(cache.play(source="auto", control_plane_etcd_url=down).succeeded().output.split())
-    assert 10 < time.monotonic() - before < 25
     assert "To download: none; to build: etcd, kwok, kubectl." in told
     assert f"{down}/v3.7.3: <urlopen error [Errno 111] Connection refused>" in told
     assert "/kubernetes/v1.37.2: HTTP Error 404" in told and "/kwok/v0.8.0: no answer within 10 s" in told
@@ -366,7 +363,7 @@ def test_auto_where_the_rest_cannot_be_built(cache):
     assert "give the SHA-256 of kwokctl and kwok in control_plane_sha256" in error and "control_plane_path" in error
     error = cache.play(source="auto", control_plane_etcd_version="v3.4.0").error
     assert "Building etcd needs Go" in error and "/etcd/v3.4.0: HTTP Error 404" in error and "control_plane_etcd_url" in error
-    assert not cache.folder.exists() and not set(cache.mirror.asked) & set(PATHS.values()) - {PATHS["kwok"]}
+    assert not cache.folder.exists() and not set(cache.mirror.asked) & set(PATHS.values()) - {PATHS["kwokctl"]}
 
 
 def test_versions_that_go_mod_does_not_pin(cache):
