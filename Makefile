@@ -27,7 +27,7 @@ test: programs venv-test ## Set everything up and run all tests
 unit: venv-test ## Run the unit tests alone, in seconds
 	$(RUN)/python -m pytest tests/unit
 
-programs: venv ## Build the programs of the control plane and start nothing
+programs: venv ## Have the programs of the control plane and start nothing
 	$(RUN)/ansible-playbook playbooks/programs.yml $(ARGS)
 
 script: venv ## Make roles/check/files/check-config.sh anew from the rules
