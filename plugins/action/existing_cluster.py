@@ -39,10 +39,11 @@ class ActionModule(ActionBase):
             if not args["read_only"] and args["confirm"] != context:
                 given = f"it is {str(args['confirm'])!r}" if args["confirm"] else "it is not set"
                 raise ApiError(
-                    f"the lab would write labels, resources and Pods to the cluster of context {context!r}. If that is meant, set"
-                    f" control_plane_existing_confirm to {context} ({given}). Reading needs no confirmation: --check, --tags check."
+                    f"this run would write to the cluster of context {context!r}: labels, resources and Pods. If that is meant, set"
+                    f" control_plane_existing_confirm to {context} ({given}). What only reads needs no confirmation, such as --check."
                 )
             api = connect(kubeconfig=str(args["kubeconfig"]), context=context)
+            check_user(api, context)
         except ApiError as error:
             raise AnsibleActionFail(str(error)) from None
         finally:
@@ -57,6 +58,21 @@ class ActionModule(ActionBase):
         }
 
 
+def check_user(api: Any, context: str) -> None:
+    """Refuse credentials that are none, as of a kubeconfig whose credential program is missing: the client only logs that."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        access = ("create", "selfsubjectreviews.authentication.k8s.io", None)
+        api.request("post", "/apis/authentication.k8s.io/v1/selfsubjectreviews", access, body=body, content_type="application/json")
+    except ApiError as error:
+        # Others may be without this right, or their server without this question.
+        if "system:anonymous" in str(error):
+            raise ApiError(
+                f"the API server takes whoever uses the context {context!r} for system:anonymous, so its user gives no credentials: check the user that it"
+                " names in the kubeconfig; a credential program (exec) must be on PATH here"
+            ) from None
+
+
 def contexts_of(kubeconfig: str) -> tuple[set[str], str]:
     """(names of the contexts, name of the current one or "") of a kubeconfig, or of several joined by `:` as in KUBECONFIG.
 
@@ -64,9 +80,11 @@ def contexts_of(kubeconfig: str) -> tuple[set[str], str]:
     """
     names: set[str] = set()
     current = ""
-    for path in filter(None, kubeconfig.split(os.pathsep)):
+    paths = [os.path.expanduser(path) for path in kubeconfig.split(os.pathsep) if path]
+    # Of several, those that are missing don't count, as with kubectl.
+    for path in [path for path in paths if os.path.exists(path)] or paths:
         try:
-            with open(os.path.expanduser(path), encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 config = yaml.safe_load(file)
             names.update(str(entry["name"]) for entry in config.get("contexts") or [])
             current = current or str(config.get("current-context") or "")

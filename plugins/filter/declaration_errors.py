@@ -11,11 +11,11 @@ from typing import Any, Callable
 from ansible_collections.gpuwl.sandbox.plugins.filter.pools import expand_range
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import DeclarationError, shown
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_dns_label
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pools import pool_nodes
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pools import beyond_labels_and_resources, pool_nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.requests import request_pods
 
 
-def declaration_errors(pools: Any, requests: Any, namespace: Any = "default") -> list[str]:
+def declaration_errors(pools: Any, requests: Any, namespace: Any = "default", existing: bool = False) -> list[str]:
     wrong = invalid_dns_label(namespace)
     if not wrong and namespace.startswith("kube-"):
         wrong = "names that start with kube- belong to Kubernetes itself"
@@ -25,7 +25,7 @@ def declaration_errors(pools: Any, requests: Any, namespace: Any = "default") ->
             judge(*arguments)
         except DeclarationError as error:
             errors += error.errors
-    return errors
+    return errors or (beyond_labels_and_resources(pools) if existing else [])
 
 
 class FilterModule:

@@ -73,7 +73,7 @@ def connect(module=None, **auth):
     except DynamicApiError as error:
         raise explain_refusal(error, "get", "/version") from error
     except urllib3.exceptions.HTTPError as error:
-        raise explain_silence(error, _option("host", module, auth) or "the server that the kubeconfig names") from error
+        raise explain_silence(error, _option("host", module, auth) or _server_of(_option("kubeconfig", module, auth))) from error
     except Exception as error:  # kubernetes.config, yaml, OSError, CoreException: whatever the configuration provokes
         raise explain_configuration(error, _option("kubeconfig", module, auth)) from error
     return Api(k8s, version)
@@ -116,6 +116,10 @@ def _version(k8s):
         if error.status == 403:
             return None
         raise
+
+
+def _server_of(kubeconfig):
+    return f"the server that the kubeconfig {kubeconfig} names" if isinstance(kubeconfig, str) else "the server that the kubeconfig names"
 
 
 def _option(name, module, auth):

@@ -172,6 +172,7 @@ def run(api, params, check_mode):
     before |= {key: _annotations(pods[key]) for key in todo["annotated"]}
     after = {key: asked_by(wanted[key]) for key in asked} | {key: _annotations(pods[key]) | _annotations(wanted[key]) for key in todo["annotated"]}
     before |= dict.fromkeys(todo["namespaces_removed"], "present")
+    after |= dict.fromkeys(todo["namespaces"], "present")
     return {"changed": any(todo[what] for what in todo if what != "warnings"), **todo, "diff": {"before": before, "after": after}}
 
 

@@ -334,7 +334,10 @@ class KwokCluster:
                 end(pid, patience)
 
     def is_there(self) -> bool:
-        """Whether there is anything to remove."""
+        """Whether there is anything to remove. Raises ClusterError where only clusters of other names are."""
+        others = self._other_clusters()
+        if others and not self.folder.exists() and not self.running():
+            raise ClusterError(f"below {self.root} is no cluster {self.name!r} but {', '.join(others)}: set control_plane_name to the one that is meant")
         return bool(self.running() or self._own_paths())
 
     def remove(self) -> bool:
@@ -349,11 +352,13 @@ class KwokCluster:
         lock_path(self.root).unlink(missing_ok=True)
         return was_there
 
-    def _own_paths(self) -> list[Path]:
+    def _other_clusters(self) -> list[str]:
         clusters = self.folder.parent
-        others = clusters.is_dir() and any(path != self.folder for path in clusters.iterdir())
+        return sorted(path.name for path in clusters.iterdir() if path != self.folder) if clusters.is_dir() else []
+
+    def _own_paths(self) -> list[Path]:
         # Clusters of other names may live below the same root.
-        owned = [self.folder if others else self.state]
+        owned = [self.folder if self._other_clusters() else self.state]
         # The lab may have run on kind since, and its kubeconfig be there.
         if not self._kubeconfig_is_foreign() and not kwok_kubeconfig.is_of(self.kubeconfig, f"kind-{self.name}"):
             owned.append(self.kubeconfig)

@@ -69,6 +69,16 @@ def pool_nodes(pools: Any, expand: Callable[[str], List[str]]) -> List[Dict[str,
     return [node for pool, names in declared for node in _nodes_of(pool, names)]
 
 
+def beyond_labels_and_resources(pools: Any) -> List[str]:
+    """Errors for what only nodes that the lab makes itself can be given: taints and capacity. pools: a declaration that can be."""
+    return [
+        "pool %s: %s: nodes that are there already, or that kind makes, get labels and resources only: leave it out" % (pool["name"], key)
+        for pool in pools
+        for key in ("taints", "capacity")
+        if pool.get(key)
+    ]
+
+
 def _names(pool: Dict[str, Any], expand: Callable[[str], List[str]]) -> Tuple[List[str], List[str]]:
     """The names of a pool's nodes, and what is wrong with them."""
     patterns = pool.get("nodes")

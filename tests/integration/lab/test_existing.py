@@ -188,6 +188,7 @@ def test_reading_needs_no_confirmation(theirs, before):
         assert theirs.lab.run(*arguments, control_plane_existing_confirm="").changes == 0
     theirs.tear_down()
     assert theirs.state() == before
+    assert theirs.teardown("--check", "--diff", control_plane_existing_confirm="").changes == 0
     # Where nothing of the lab is yet, a check says what it would do.
     shutil.rmtree(theirs.lab.root, ignore_errors=True)
     played = theirs.lab.run("--check", "--diff", control_plane_existing_confirm="")
@@ -208,7 +209,7 @@ def test_without_the_contexts_name_nothing_is_written(theirs, before, playbook, 
 def test_the_confirmation_cannot_be_skipped(theirs, before):
     for tags in ("--skip-tags=control_plane", "--skip-tags=control_plane,check", "--start-at-task=Label the nodes"):
         played = theirs.lab.play(tags, control_plane_existing_confirm="")
-        assert played.rc != 0 and "control_plane_result" in played.output
+        assert played.rc != 0 and "Nothing is written before the role control_plane has found the cluster" in " ".join(played.output.split())
         assert theirs.state() == before
 
 
@@ -231,7 +232,9 @@ def test_which_context_is_meant(theirs, before, tmp_path):
     # As kubectl finds it, several files joined.
     del lab.declared["control_plane_kubeconfig"]
     try:
-        played = lab.play("--tags", "nodes", environment={"KUBECONFIG": f"{current}:{mine['control_plane_kubeconfig']}"}, control_plane_existing_confirm="practice")
+        paths = f"{tmp_path}/missing:{current}:{mine['control_plane_kubeconfig']}"
+        environment = {"KUBECONFIG": paths, "K8S_AUTH_KUBECONFIG": "/nonexistent"}
+        played = lab.play("--tags", "nodes", environment=environment, control_plane_existing_confirm="practice")
         assert (played.rc, played.changes) == (0, 0), played.output
     finally:
         lab.declared["control_plane_kubeconfig"] = str(theirs.kubeconfig)
@@ -245,11 +248,16 @@ def test_what_cannot_be_is_refused_before_anything_is_written(theirs, before, tm
     config = yaml.safe_load(theirs.kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     nothing.write_text(yaml.safe_dump(config))
-    theirs.refused("nothing listens at the server that the kubeconfig names (connection refused)", control_plane_kubeconfig=str(nothing))
+    theirs.refused(f"nothing listens at the server that the kubeconfig {nothing} names (connection refused)", control_plane_kubeconfig=str(nothing))
     missing = [{"name": "p", "nodes": ["lab-node-0", "lab-node-[7:8]"], "workload": "container"}]
     theirs.refused("2 of 3 nodes do not exist", "lab-node-7, lab-node-8", lab_pools=missing)
-    for beyond in ({"taints": [{"key": "a", "effect": "NoSchedule"}]}, {"capacity": {"cpu": 4}}):
-        theirs.refused("The pools p declare taints or capacity", lab_pools=[{"name": "p", "nodes": ["lab-node-0"], **beyond}])
+    beyond = {"taints": [{"key": "a", "effect": "NoSchedule"}], "capacity": {"cpu": 4}}
+    theirs.refused("pool p: taints: nodes that are there already", "pool p: capacity: nodes", lab_pools=[{"name": "p", "nodes": ["lab-node-0"], **beyond}])
+    theirs.refused("theirs/training: choose other names", lab_namespace="theirs", lab_requests=[{"name": "training", "resources": {"nvidia.com/gpu": 1}}])
+    config = yaml.safe_load(theirs.kubeconfig.read_text())
+    config["users"][0]["user"] = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-program", "interactiveMode": "Never"}}
+    nothing.write_text(yaml.safe_dump(config))
+    theirs.refused("the context 'gpuwl' for system:anonymous", "must be on PATH", control_plane_kubeconfig=str(nothing))
 
 
 def test_an_annotation_that_somebody_damaged(theirs, before):
