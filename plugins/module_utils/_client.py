@@ -17,6 +17,7 @@ import os
 import time
 from urllib.parse import quote
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils import _play
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import (
     ApiError,
     explain_configuration,
@@ -166,6 +167,8 @@ class Api:
 
     def open(self, method, path, access, timeout=TIMEOUT, **params):
         """Send one request and return the response itself, its content unread."""
+        if method != "get" and _play.has_ended():
+            raise ApiError("the play that asked for this has ended meanwhile, so nothing more is written")
         try:
             return self._dynamic.request(method, path, serialize=False, _request_timeout=timeout, **params)
         except DynamicApiError as error:

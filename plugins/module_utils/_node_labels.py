@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import demand_kept
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_label_value, invalid_qualified_name
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/: these prefixes are Kubernetes' own.
@@ -31,6 +32,7 @@ def argument_spec():
         "labels": {"type": "dict", "default": {}},
         "labels_state": {"type": "str", "choices": ["merge", "replace"], "default": "merge"},
         "labels_to_remove": {"type": "list", "elements": "str", "default": []},
+        "require_originals": {"type": "bool", "default": False},
     }
 
 
@@ -115,13 +117,15 @@ def run(api, params, check_mode):
     if check_mode:
         answers = {name: (_labels(found[name]), applied(_labels(found[name]), difference(_labels(found[name]), wish))) for name, wish in jobs.items()}
     else:
-        answers = _nodes.write_all(jobs, lambda name, wish: _write(api, found[name], wish))
+        answers = _nodes.write_all(jobs, lambda name, wish: _write(api, found[name], wish, params["require_originals"]))
     return result_of(list(wishes), {name: answers.get(name) or (_labels(found[name]), _labels(found[name])) for name in wishes})
 
 
-def _write(api, node, wish):
+def _write(api, node, wish, require_originals):
     def plan(current):
         changes = difference(_labels(current), wish)
+        if require_originals:
+            demand_kept(current, "labels", changes)
         return {"metadata": {"labels": changes}} if changes else None
 
     before, after = _nodes.patch_until_current(api, node, plan)

@@ -2,26 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What nodes were before a declaration changed them, kept on the nodes themselves. Private to the collection.
-
-One annotation per node holds, for each label and resource that is going to be changed, what was there. It is written
-before the change, and a key that it holds is never overwritten, so it tells the state before the first run whatever
-happens between. It lies on the node, so that any machine can put it back.
-"""
+"""Keeping what nodes were before a declaration changes them, and putting it back. Private to the collection."""
 
 from __future__ import annotations
 
 import json
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_status import FIELDS, owned_by_kubelet
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_status import owned_by_kubelet
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import ANNOTATION, FIELDS, originals_of
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_resource_name
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 
-# Its value: {"labels": {key: value or null}, "resources": {name: {"capacity": quantity, "allocatable": quantity}}}, where
-# null and a missing field mean that it was not there.
-ANNOTATION = "gpuwl.sandbox/originals"
 SCOPES = ("labels", "resources")
 
 
@@ -41,25 +34,6 @@ def argument_spec():
         "scope": {"type": "list", "elements": "str", "choices": list(SCOPES), "default": list(SCOPES)},
         "resources_prefix": {"type": "str", "default": "nvidia.com/"},
     }
-
-
-def originals_of(node):
-    """What the node's annotation holds: {labels: {key: value or None}, resources: {name: {field: quantity}}}. Raises ApiError where it is damaged."""
-    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION)
-    if text is None:
-        return {"labels": {}, "resources": {}}
-    try:
-        kept = json.loads(text)
-        labels = {key: value for key, value in kept["labels"].items() if value is None or isinstance(value, str)}
-        resources = {name: {field: value for field, value in fields.items() if field in FIELDS} for name, fields in kept["resources"].items()}
-        if (labels, resources) == (kept["labels"], kept["resources"]):
-            return kept
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise ApiError(
-        f"the annotation {ANNOTATION} of node {node['metadata']['name']} is damaged, and without it nobody knows what the node was before: {text[:200]!r}."
-        " Mend it, or remove it if the node shall stay as it is now. Nothing was written."
-    )
 
 
 def labels_plan(current, kept, declared):
@@ -156,10 +130,16 @@ def _write(api, node, plan_of):
         back = plan_of(current).resources
         return {"status": status_patch(back)} if back else None
 
-    node = _nodes.patch_until_current(api, node, status, "status")[1]
-    if plan_of(node).resources:
-        raise ApiError(f"the API server accepted the status but its answer does not hold {', '.join(plan_of(node).resources)} as before; something changes it on its way")
-    _nodes.patch_until_current(api, node, lambda current: plan_of(current).metadata_patch())
+    def metadata(current):
+        # Somebody may have changed them once more since they were put back: not forgotten then.
+        return None if plan_of(current).resources else plan_of(current).metadata_patch()
+
+    for _attempt in range(CONFLICTS):
+        node = _nodes.patch_until_current(api, node, status, "status")[1]
+        node = _nodes.patch_until_current(api, node, metadata)[1]
+        if not plan_of(node):
+            return
+    raise ApiError("the API server accepted what was put back but its answer does not hold it; something changes it on its way, or another run works on the node")
 
 
 def result_of(nodes, plans):

@@ -15,10 +15,10 @@ import time
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import FIELDS, demand_kept
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_resource_name
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
 
-FIELDS = ("capacity", "allocatable")
 # A kubelet's sync is due every ten seconds.
 SYNC_SECONDS = 10
 KUBELET = "kubelet"
@@ -42,6 +42,7 @@ def argument_spec():
         "resources_prefix": {"type": "str"},
         "resources_to_remove": {"type": "list", "elements": "str", "default": []},
         "force": {"type": "bool", "default": False},
+        "require_originals": {"type": "bool", "default": False},
     }
 
 
@@ -156,7 +157,7 @@ def run(api, params, check_mode):
     if check_mode:
         answers = {name: (extended(found[name]), foreseen(extended(found[name]), wish)) for name, wish in jobs.items()}
     else:
-        answers = _nodes.write_all(jobs, lambda name, wish: _write(api, found[name], wish, params["force"]))
+        answers = _nodes.write_all(jobs, lambda name, wish: _write(api, found[name], wish, params))
     return result_of(list(wishes), {name: answers.get(name) or (extended(found[name]), extended(found[name])) for name in wishes})
 
 
@@ -183,13 +184,15 @@ def await_kubelets(api, found, wishes, version):
                 break
 
 
-def _write(api, node, wish, force):
+def _write(api, node, wish, params):
     def plan(current):
         # After a conflict: a device plugin may have registered the name meanwhile.
-        refused = refusals(current, wish, force)
+        refused = refusals(current, wish, params["force"])
         if refused:
             raise ApiError("; ".join(refused))
         status = patch_of(difference(extended(current), wish))
+        if params["require_originals"]:
+            demand_kept(current, "resources", status["capacity"] if status else ())
         return {"status": status} if status else None
 
     before, after = _nodes.patch_until_current(api, node, plan, "status")

@@ -92,7 +92,14 @@ options:
     type: list
     elements: str
     default: []
+  require_originals:
+    description:
+      - Change only what M(gpuwl.sandbox.node_originals) keeps on the node, and fail where it does not keep what was there before. So
+        nothing is lost when another run puts nodes back at the same time.
+    type: bool
+    default: false
 seealso:
+  - module: gpuwl.sandbox.node_originals
   - module: gpuwl.sandbox.node_status
   - module: community.docker.docker_node
     description: Has the same options for labels.

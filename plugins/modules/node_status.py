@@ -102,7 +102,14 @@ options:
         else wrote is free to change.
     type: bool
     default: false
+  require_originals:
+    description:
+      - Change only what M(gpuwl.sandbox.node_originals) keeps on the node, and fail where it does not keep what was there before. So
+        nothing is lost when another run puts nodes back at the same time.
+    type: bool
+    default: false
 seealso:
+  - module: gpuwl.sandbox.node_originals
   - module: gpuwl.sandbox.node_labels
   - name: Advertise extended resources for a node
     description: The same by hand.

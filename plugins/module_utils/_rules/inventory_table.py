@@ -57,7 +57,7 @@ def ranges(names: List[str], most: int = 3) -> str:
     runs = []  # type: List[List[Any]]
     for name in sorted(set(names), key=_by_number):
         prefix, number, suffix = _parts(name)
-        if runs and number and runs[-1][0] == prefix and runs[-1][3] == suffix:
+        if runs and number and runs[-1][2] and runs[-1][0] == prefix and runs[-1][3] == suffix:
             first, last = runs[-1][1:3]
             # The range counts on in the width of its first number: 8, 9, 10 and 08, 09, 10.
             if number == str(int(last) + 1).zfill(len(first)):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.gpuwl.sandbox.plugins.module_utils import _node_originals, _nodes
+from ansible_collections.gpuwl.sandbox.plugins.module_utils import _node_originals, _nodes, _originals
 
 GPU = "nvidia.com/gpu"
 A10 = "nvidia.com/GA102GL_A10"
 DONGLE = "example.com/dongle"
-ANNOTATION = _node_originals.ANNOTATION
+ANNOTATION = _originals.ANNOTATION
 
 
 def seen(cluster, name):
@@ -102,13 +102,64 @@ def write_as_kubelet(cluster, name, **fields):
 
 
 def test_what_a_device_plugin_registered_meanwhile_stays(modules, cluster):
-    cluster.create_nodes("plugin-0", **{GPU: "8"})
-    settled(cluster, "plugin-0")
-    modules.run("node_originals", nodes=[{"name": "plugin-0", "resources": {A10: 2}}])
-    modules.run("node_status", nodes=[{"name": "plugin-0"}], resources={A10: 2}, resources_to_remove=[GPU])
-    write_as_kubelet(cluster, "plugin-0", capacity={GPU: "7"}, allocatable={GPU: "7"})
-    assert step(modules, nodes=[])["put_back"] == {"plugin-0": {"labels": {}, "resources": {A10: {}}}}
-    assert seen(cluster, "plugin-0")[2:] == ({GPU: "7"}, {GPU: "7"})
+    cluster.create_nodes("registered-0", **{GPU: "8"})
+    settled(cluster, "registered-0")
+    modules.run("node_originals", nodes=[{"name": "registered-0", "resources": {A10: 2}}])
+    modules.run("node_status", nodes=[{"name": "registered-0"}], resources={A10: 2}, resources_to_remove=[GPU])
+    write_as_kubelet(cluster, "registered-0", capacity={GPU: "7"}, allocatable={GPU: "7"})
+    assert step(modules, nodes=[])["put_back"] == {"registered-0": {"labels": {}, "resources": {A10: {}}}}
+    assert seen(cluster, "registered-0")[2:] == ({GPU: "7"}, {GPU: "7"})
+
+
+@pytest.mark.parametrize(("module", "what"), [("node_labels", {"labels": {"tier": "on"}}), ("node_status", {"resources": {GPU: 4}})])
+def test_whoever_comes_after_a_teardown_overwrites_nothing(modules, cluster, monkeypatch, module, what):
+    """Another run puts the node back between a module's reading and its writing."""
+    name = f"late-{module.replace('_', '-')}"
+    cluster.create_nodes(name, **{GPU: "8"})
+    before = settled(cluster, name)[name]
+    nodes = [{"name": name, **what}]
+    assert modules.run(module, nodes=nodes, require_originals=True)["msg"].startswith(f"node {name}: what ")
+    modules.run("node_originals", nodes=nodes)
+    true = _nodes.read_nodes
+
+    def overtaken(*arguments, **keywords):
+        found = true(*arguments, **keywords)
+        assert modules.process("node_originals", nodes=[])["changed"]
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_nodes, "read_nodes", overtaken)
+        told = modules.run(module, nodes=nodes, require_originals=True)["msg"]
+    assert f"is not kept on node {name}: another run has put the node back" in told and "run again" in told
+    assert seen(cluster, name) == before
+    modules.run("node_originals", nodes=nodes)
+    assert modules.run(module, nodes=nodes, require_originals=True)["changed"]
+    step(modules, nodes=[])
+    assert seen(cluster, name) == before
+
+
+def test_a_teardown_that_is_overtaken_puts_back_once_more(modules, cluster, monkeypatch):
+    """Another run changes the resources again between their being put back and forgotten."""
+    cluster.create_nodes("twice-0", **{GPU: "8"})
+    before = settled(cluster, "twice-0")["twice-0"]
+    modules.run("node_originals", nodes=[{"name": "twice-0", "resources": {GPU: 4}}])
+    modules.run("node_status", nodes=[{"name": "twice-0"}], resources={GPU: 4})
+    true, others = _nodes.patch_until_current, iter(["3", "2"])
+
+    def overtaken(api, node, plan, subresource=None):
+        if subresource is None and (quantity := next(others, None)):
+            write_as_kubectl(cluster, "twice-0", {GPU: quantity})
+        return true(api, node, plan, subresource)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_nodes, "patch_until_current", overtaken)
+        assert modules.run("node_originals", nodes=[])["changed"]
+    assert seen(cluster, "twice-0") == before
+
+
+def write_as_kubectl(cluster, name, resources):
+    patch = json.dumps({"status": {"capacity": resources, "allocatable": resources}})
+    cluster.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", patch)
 
 
 def test_nodes_that_cannot_be(modules, cluster):
@@ -121,7 +172,9 @@ def test_nodes_that_cannot_be(modules, cluster):
     assert seen(cluster, "odd-0") == before
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"labels": {}, "resources": []}', '{"labels": {"a": 1}, "resources": {}}', '{"labels": {}, "resources": {"a.b/c": {"limits": "1"}}}'])
+@pytest.mark.parametrize("text", [
+    '{"labels": {}, "resources": {}, "note": "hi"}', '{"labels": {}, "resources": {"cpu": {"capacity": "1"}}}', '{"labels": {}, "resources": {"a.b/c": {"capacity": 5}}}',
+    '{"labels": {}, "resources": {"a.b/c": {"capacity": "-1"}}}', '{"labels": {}, "resources": {"a.b/c": {"capacity": {"a": 1}}}}', "", "{", "[]", "{}", '{"labels": {}, "resources": []}', '{"labels": {"a": 1}, "resources": {}}', '{"labels": {}, "resources": {"a.b/c": {"limits": "1"}}}'])
 def test_a_damaged_annotation_is_an_error_and_no_loss(text):
-    with pytest.raises(_node_originals.ApiError, match="of node n is damaged.*Nothing was written"):
-        _node_originals.originals_of({"metadata": {"name": "n", "annotations": {ANNOTATION: text}}})
+    with pytest.raises(_originals.ApiError, match="of node n is damaged.*Nothing was written"):
+        _originals.originals_of({"metadata": {"name": "n", "annotations": {ANNOTATION: text}}})

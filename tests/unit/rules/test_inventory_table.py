@@ -90,3 +90,15 @@ def test_ranges(names, shown):
 
 def test_nothing_steers_the_terminal():
     assert "\x1b" not in inventory_table({}, [decision("p", message="\x1b[31m red")])
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["kind-worker", "kind-worker2", "kind-worker3"], "kind-worker, kind-worker[2:3]"),
+        (["gpu", "gpu0", "gpu1"], "gpu, gpu[0:1]"),
+        (["a", "a1", "b"], "a, a1, b"),
+    ],
+)
+def test_a_name_without_a_number_before_the_same_with_one(names, shown):
+    assert ranges(names) == shown
