@@ -23,6 +23,20 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._watching import wat
 # Pod whenever nodes change, so what it said about other nodes is out of date, and the Pod is asked for anew.
 NODES = "gpuwl.sandbox/nodes"
 SCHEDULER = "kube-scheduler"
+# What people put into a namespace: (path of its group, resource, name of the one that every namespace gets).
+CONTENTS = [
+    ("/api/v1", "pods", None),
+    ("/api/v1", "configmaps", "kube-root-ca.crt"),
+    ("/api/v1", "persistentvolumeclaims", None),
+    ("/api/v1", "secrets", None),
+    ("/api/v1", "serviceaccounts", "default"),
+    ("/api/v1", "services", None),
+    ("/apis/apps/v1", "deployments", None),
+    ("/apis/apps/v1", "statefulsets", None),
+    ("/apis/batch/v1", "cronjobs", None),
+    ("/apis/batch/v1", "jobs", None),
+]
+METADATA = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 # The API server gives every Pod these.
 AUTOMATIC_TOLERATIONS = [
     {"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300} for key in ("not-ready", "unreachable")
@@ -156,7 +170,7 @@ def run(api, params, check_mode):
     pods = {key_of(pod): pod for pod in api.list("pods")[0]}
     nodes = api.list("nodes")[0]
     namespaces = {item["metadata"]["name"]: item for item in api.list("namespaces", metadata_only=True)[0]}
-    todo = {**plan(wanted, pods, nodes), **plan_namespaces({pod["metadata"]["namespace"] for pod in wanted.values()}, namespaces, pods.values())}
+    todo = {**plan(wanted, pods, nodes), **plan_namespaces({pod["metadata"]["namespace"] for pod in wanted.values()}, namespaces, lambda name: others_in(api, name))}
     if not check_mode:
         gone = [*todo["removed"], *todo["replaced"]]
         _remove(api, {key: pods[key] for key in gone}, {node["metadata"]["name"] for node in nodes}, params["wait_timeout"])
@@ -176,18 +190,38 @@ def run(api, params, check_mode):
     return {"changed": any(todo[what] for what in todo if what != "warnings"), **todo, "diff": {"before": before, "after": after}}
 
 
-def plan_namespaces(wanted, namespaces, pods):
+def others_in(api, namespace):
+    """What is in a namespace that is not the lab's nor put in every namespace, such as ["configmaps/settings"]."""
+    found = []
+    for group, resource, given in CONTENTS:
+        path = f"{group}/namespaces/{quote(namespace, safe='')}/{resource}"
+        try:
+            items = api.request("get", path, ("list", resource, namespace), header_params=METADATA).get("items") or []
+        except ApiError as error:
+            # Secrets can only be looked for by whoever may read them, and gpuwl-lab may not.
+            if error.status not in (403, 404):
+                raise
+            continue
+        found += [f"{resource}/{item['metadata']['name']}" for item in items if item["metadata"]["name"] != given and not is_own(item)]
+    return found
+
+
+def plan_namespaces(wanted, namespaces, others):
     """{namespaces: [names to create], namespaces_removed: [names], warnings: [texts]}: the lab's that no Pod is asked for in go.
 
-    wanted: names; namespaces: {name: Namespace}; pods: all Pods. One that is being deleted counts as removed: it is waited for.
+    wanted: names; namespaces: {name: Namespace}; others: a function that gives what of others' is in a namespace. One that is
+    being deleted counts as removed: it is waited for.
     """
-    others = {pod["metadata"]["namespace"] for pod in pods if not is_own(pod)}
     ending = {name for name, item in namespaces.items() if item["metadata"].get("deletionTimestamp")}
     unused = {name for name, item in namespaces.items() if is_own(item)} - wanted
+    held = {name: found for name in sorted(unused - ending) if (found := others(name))}
     return {
         "namespaces": sorted(wanted - (namespaces.keys() - ending)),
-        "namespaces_removed": sorted((unused - others) | (wanted & ending)),
-        "warnings": [f"the namespace {name} was made by the lab and stays, because Pods are in it that are not the lab's" for name in sorted(unused & others)],
+        "namespaces_removed": sorted((unused - held.keys()) | (wanted & ending)),
+        "warnings": [
+            f"the namespace {name} was made by the lab and stays, because this is in it that is not the lab's: {', '.join(found[:10])}"
+            for name, found in held.items()
+        ],
     }
 
 

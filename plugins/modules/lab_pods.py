@@ -13,7 +13,7 @@ author: gpuwl.sandbox contributors (@gpuwl)
 description:
   - Creates Pods one after the other, in the order given, and removes those that it made earlier and that are no longer asked for, in
     whichever namespace they are. A namespace that is not there is created first, and one that it created goes when no Pod is asked for
-    in it any more, unless somebody else's Pods are there.
+    in it any more, unless something of somebody else's is in it. Secrets are looked for where they may be listed.
   - A Pod's resources cannot be edited in place, so a Pod whose nodeSelector, tolerations, image or limits changed is deleted and created
     again. So is one that has ended, whose node is gone or would not take it any more (resources, labels, taints), or that waits and was
     last looked at when there were other nodes or fewer free cards.

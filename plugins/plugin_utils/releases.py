@@ -22,12 +22,25 @@ LOGIN = re.compile(r"^(\w+://)[^/]*@")
 def _errors(names: list[str], urls: dict[str, str], sums: dict[str, Any]) -> list[str]:
     """What of the user's URLs and sums can't be."""
     odd_sums = {name: value for name, value in sums.items() if name not in names or not SHA256.fullmatch(str(value))}
-    odd_urls = [f"control_plane_{name}_url" for name, url in urls.items() if not re.match(r"https?://[^/]", url)]
-    errors = [f"{', '.join(odd_urls)} must begin with https:// (or http://) and name a server."] if odd_urls else []
+    odd_urls = [f"control_plane_{name}_url" for name, url in urls.items() if not _is_base(url)]
+    told = "must be like https://mirror.example.com/folder, without ? and #; in user:password@ before the server write / ? # @ : as %2F %3F %23 %40 %3A."
+    # Not the value: it may hold a password.
+    errors = [f"{', '.join(odd_urls)} {told}"] if odd_urls else []
     if odd_sums:
         told = f"control_plane_sha256 takes names of programs ({', '.join(names)}), each with 64 hexadecimal digits as a string."
         errors.append(f"{told} It is not so with {json.dumps(odd_sums, default=str)}.")
     return errors
+
+
+def _is_base(url: str) -> bool:
+    """Whether a URL is one to which the path of a file can be added, and whose login can be told from the rest."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    clear = "@" not in parts.path and "@" not in (parts.password or "") and "@" not in (parts.username or "")
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and not parts.query and not parts.fragment and clear and url == url.strip()
 
 
 def plan(

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import filecmp
 import os
 import random
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -206,6 +208,21 @@ def test_a_cache_that_cannot_be_written(cache):
     assert cache.mirror.asked == []
 
 
+@pytest.mark.parametrize("trouble", ["full", "read-only"])
+def test_a_disk_on_which_nothing_can_be_begun(cache, trouble):
+    mount(cache.folder, "size=64k")
+    (cache.folder / ".downloads").mkdir()
+    if trouble == "full":
+        with contextlib.suppress(OSError), open(cache.folder / "full", "wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+    else:
+        subprocess.run(["mount", "-o", "remount,ro", str(cache.folder)], check=True)
+    error = cache.play().error
+    assert str(cache.folder) in error and "XDG_CACHE_HOME" in error and cache.mirror.asked == []
+    assert "disk is full" in error if trouble == "full" else "cannot be written" in error and "Read-only" in error
+
+
 def test_killed_halfway(lacks_kubectl):
     """Twice: no program by that name, and no heap of leftovers; the next run repairs it."""
     mirror = lacks_kubectl.mirror
@@ -264,7 +281,7 @@ def test_sums_and_urls_that_are_none(cache):
     assert "64 hexadecimal digits" in error and "kube-apiserver" in error and '"kwokctl"' not in error
     assert '"etcd": 12' in error and '"kwok": "abc"' in error and '"kubelet": "0000' in error
     error = cache.play(control_plane_kubernetes_url="localhost/kubernetes", control_plane_kwok_url="").error
-    assert "control_plane_kubernetes_url, control_plane_kwok_url must begin with https://" in error
+    assert "control_plane_kubernetes_url, control_plane_kwok_url must be like https://" in error
     assert cache.mirror.asked == []
 
 

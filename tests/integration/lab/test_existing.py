@@ -9,13 +9,16 @@ A KWOK cluster with nodes, labels, resources, Pods and namespaces of its own sta
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 import yaml
-from lab_plays import run_playbook
+from lab_plays import PLAYBOOK, ROOT, run_playbook
 
 KILLED_BEHIND = [
     "Keep the labels that the nodes had before", "Label the nodes", "Keep the resources that the nodes advertised before",
@@ -178,8 +181,45 @@ def test_a_namespace_of_the_labs_with_others_pods_in_it_stays_until_they_are_gon
     assert played.rc == 0 and "the namespace gpu-vm was made by the lab and stays" in played.output
     assert set(theirs.home.objects("pods", "-n", "gpu-vm")) == {"guest"}
     theirs.home.kubectl("delete", "pod", "guest", "-n", "gpu-vm", "--now")
+    theirs.home.kubectl("create", "configmap", "settings", "-n", "gpu-vm")
+    played = theirs.teardown()
+    assert played.rc == 0 and "stays, because this is in it that is not the lab's: configmaps/settings" in " ".join(played.output.split())
+    theirs.home.kubectl("delete", "configmap", "settings", "-n", "gpu-vm")
     assert theirs.tear_down() == 1
     assert theirs.state() == before
+
+
+def test_what_a_killed_play_left_running_writes_no_more(theirs, before):
+    """Its module waits for a Pod to be gone, outlives it, and would go on behind the teardown."""
+    theirs.lab.run()
+    finalizers = json.dumps({"metadata": {"finalizers": ["example.com/hold"]}})
+    theirs.home.kubectl("patch", "pod", "job-container", "-n", "gpu-vm", "--type=merge", "-p", finalizers)
+    command = [str(PLAYBOOK), "playbooks/lab.yml", "--tags", "placement", "-e", json.dumps(theirs.lab.variables({"lab_namespace": "late"}))]
+    play = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    wait_for(lambda: "deletionTimestamp" in theirs.state()["Pod", "gpu-vm", "job-container"]["metadata"], "the Pod to be deleted")
+    left = descendants(play.pid)
+    os.killpg(play.pid, signal.SIGKILL)
+    play.wait()
+    theirs.home.kubectl("patch", "pod", "job-container", "-n", "gpu-vm", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+    wait_for(lambda: not [pid for pid in left if Path(f"/proc/{pid}/exe").exists()], "what the play left running to end")
+    assert ("Namespace", None, "late") not in theirs.state()
+    theirs.tear_down()
+    assert theirs.state() == before
+
+
+def descendants(pid: int) -> list[int]:
+    found = [pid]
+    for one in found:
+        found += [int(child) for task in Path(f"/proc/{one}/task").glob("*/children") for child in task.read_text().split()]
+    return found[1:]
+
+
+def wait_for(condition, what: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(f"waited {seconds} s in vain for {what}")
+        time.sleep(0.05)
 
 
 def test_reading_needs_no_confirmation(theirs, before):

@@ -83,6 +83,6 @@ def namespace(name: str, own: bool, ending: bool = False) -> dict:
     ],
 )
 def test_which_namespaces_come_and_go(wanted, present, others, created, removed, warned):
-    pods = [{"metadata": {"name": "theirs", "namespace": name}} for name in others]
-    found = _lab_pods.plan_namespaces(wanted, {item["metadata"]["name"]: item for item in present}, pods)
+    inside = {name: ["configmaps/theirs"] for name in others}
+    found = _lab_pods.plan_namespaces(wanted, {item["metadata"]["name"]: item for item in present}, lambda name: inside.get(name, []))
     assert (found["namespaces"], found["namespaces_removed"], len(found["warnings"])) == (created, removed, warned)

@@ -79,4 +79,18 @@ def test_sums_and_urls_that_cannot_be():
     sums, urls = plan("auto", sums={"etcd": 12, "kubelet": SUM, "kwok": SUM[1:], "kubectl": SUM})["errors"], plan("auto", urls={"etcd": "file:///x", "kwok": ""})["errors"]
     assert len(sums) == len(urls) == 1
     assert all(word in sums[0] for word in ("64 hexadecimal digits", '"etcd": 12', '"kubelet"', '"kwok"')) and '"kubectl"' not in sums[0]
-    assert "control_plane_etcd_url, control_plane_kwok_url must begin with https://" in urls[0]
+    assert "control_plane_etcd_url, control_plane_kwok_url must be like https://" in urls[0]
+
+
+@pytest.mark.parametrize("url", [
+    "http://me:s3cr3t/w@h.test/x", "http://me:s3cr3t#w@h.test", "http://me:s3cr3t?w@h.test", "http://me:s3@cr3t@h.test", "https://me:s3cr3t@h.test:abc/",
+    "https://h.test/x?token=s3cr3t", "https://h.test/#s3cr3t", "ftp://me:s3cr3t@h.test", "//h.test", " https://me:s3cr3t@h.test", "https://",
+])
+def test_a_url_that_cannot_be_is_not_shown(url):
+    told = plan("auto", urls={"etcd": url})["errors"]
+    assert len(told) == 1 and "control_plane_etcd_url" in told[0] and "s3cr3t" not in told[0]
+
+
+def test_logins_and_ports_are_taken():
+    for url in ("HTTPS://me:p%40ss@h.test:8443/a/b/", "http://me@127.0.0.1:80", "http://[::1]:8080/x"):
+        assert plan("auto", urls={"etcd": url})["errors"] == []
