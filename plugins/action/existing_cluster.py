@@ -81,6 +81,9 @@ def contexts_of(kubeconfig: str) -> tuple[set[str], str]:
     names: set[str] = set()
     current = ""
     paths = [os.path.expanduser(path) for path in kubeconfig.split(os.pathsep) if path]
+    # The modules that write run in another folder, where a relative path is another file.
+    if relative := [path for path in paths if not os.path.isabs(path)]:
+        raise ApiError(f"the path of the kubeconfig {', '.join(relative)} is not absolute: write it whole in control_plane_kubeconfig or KUBECONFIG")
     # Of several, those that are missing don't count, as with kubectl.
     for path in [path for path in paths if os.path.exists(path)] or paths:
         try:

@@ -121,7 +121,7 @@ class ActionModule(ActionBase):
         made = cluster.made_by_lab(cluster.api())
         if made is None:
             raise ClusterError(
-                f"nothing tells whether the lab made the kind cluster {cluster.name}: its API server does not answer, and {cluster.root} holds no note of it."
+                f"nothing tells whether the lab made the kind cluster {cluster.name}: its API server does not answer, and {cluster.root} holds no note of it as it is."
                 f" If it is the lab's, delete it by `kind delete cluster --name {cluster.name}`; else start its containers and run again"
             )
         if made:

@@ -72,6 +72,8 @@ def explain_silence(error, host):
 def explain_configuration(error, kubeconfig):
     """An ApiError for a configuration that could not be read or used. kubeconfig: the path(s) given, a dict, or None."""
     text = re.sub(r"^Could not create API client: ", "", one_line(error))[:500] or type(error).__name__
+    # A token with a line break is refused with all that it holds.
+    text = re.sub(r"\b(Bearer|Basic) .*", r"\1 ...", text)
     if not isinstance(kubeconfig, str):
         where = "the connection options" if kubeconfig is None else "the kubeconfig given as data"
         return ApiError(f"{where} can't be used: {text}; check kubeconfig, context and host")

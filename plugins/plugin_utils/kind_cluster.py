@@ -16,6 +16,7 @@ import re
 import shutil
 import tempfile
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Iterator
 
@@ -31,6 +32,8 @@ MARK = "gpuwl.sandbox/cluster"
 # Seconds for making a cluster, which may have to fetch a node image of 1 GB first.
 CREATE_LIMIT = 1200
 DELETE_LIMIT = 300
+# Seconds by which the clocks of docker and of this machine may differ.
+CLOCKS = 60
 SCRATCH = ".kind-"
 REMOVE = "playbooks/teardown.yml -e control_plane_provider=kind"
 
@@ -77,7 +80,10 @@ class KindCluster:
 
     def connect(self) -> Api:
         """A connection to its API server; raises ApiError where there is none."""
-        return connect(kubeconfig=yaml.safe_load(self._kubeconfig_text()))
+        try:
+            return connect(kubeconfig=yaml.safe_load(self._kubeconfig_text()))
+        except yaml.YAMLError as error:
+            raise ApiError(f"what `kind get kubeconfig --name {self.name}` prints is no kubeconfig") from error
 
     def api(self) -> Api | None:
         """The same, or None where it does not answer."""
@@ -97,8 +103,19 @@ class KindCluster:
         nodes = api.list("nodes", metadata_only=True)[0] if api else []
         if nodes:
             # They know better than a note: the lab's cluster may be gone, and this another of the same name.
-            return any((node["metadata"].get("labels") or {}).get(MARK) == self.name for node in nodes)
-        return True if self._notes() else None
+            return all((node["metadata"].get("labels") or {}).get(MARK) == self.name for node in nodes)
+        return True if any(map(self._is_about_these, self._notes())) else None
+
+    def _is_about_these(self, note: Path) -> bool:
+        """Whether the containers that are there began when the note did, so that it is not about a cluster before them."""
+        began, created = note.stat().st_mtime, self.created()
+        return bool(created) and all(began - CLOCKS <= moment <= began + CREATE_LIMIT for moment in created)
+
+    def created(self) -> list[float]:
+        """When its containers were made, in seconds since 1970."""
+        command = ["docker", "inspect", "--format", "{{.Created}}", *self.containers()]
+        lines = demand(command, f"looking at the containers of the kind cluster {self.name}").split()
+        return [datetime.fromisoformat(line).timestamp() for line in lines]
 
     def is_unfinished(self, api: Api | None) -> bool:
         """Whether what is there is left from a creation of the lab's that was cut off."""

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import yaml
@@ -135,6 +136,9 @@ def docker(command: list[str], options: dict[str, str]) -> None:
         cluster = Cluster(options["--filter"].removeprefix("label=io.x-k8s.kind.cluster="))
         state = "exited" if (cluster.folder / "stopped").exists() else "running"
         print("\n".join(f"{name} {state}" for name in cluster.containers()))
+    elif command[0] == "inspect":
+        made = (Cluster(command[1].removesuffix("-control-plane")).folder / "nodes").stat().st_mtime
+        print("\n".join([datetime.fromtimestamp(made, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.123456789Z")] * len(command[1:])))
     elif command[0] == "start":
         cluster = Cluster(command[1].removesuffix("-control-plane"))
         (cluster.folder / "stopped").unlink()

@@ -8,6 +8,7 @@ of their answers. The cluster behind them is a real one of KWOK's, so the API se
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import stat
@@ -308,13 +309,21 @@ def test_teardown_leaves_what_the_lab_did_not_make_and_knows_its_own_without_not
 def test_a_cluster_of_which_nothing_tells_who_made_it(lab):
     lab.leave_containers()
     assert lab.teardown().error == (
-        f"nothing tells whether the lab made the kind cluster gpuwl: its API server does not answer, and {lab.control_plane} holds no note of it."
+        f"nothing tells whether the lab made the kind cluster gpuwl: its API server does not answer, and {lab.control_plane} holds no note of it as it is."
         " If it is the lab's, delete it by `kind delete cluster --name gpuwl`; else start its containers and run again"
     )
     assert lab.cluster().exists()
-    # With a note it is clear, and no API server is needed.
+    # A note of one that was there before says nothing of this one.
     lab.control_plane.mkdir(parents=True)
-    (lab.control_plane / "kind-gpuwl.made").touch()
+    note = lab.control_plane / "kind-gpuwl.made"
+    note.touch()
+    long_ago = note.stat().st_mtime - 2000
+    os.utime(note, (long_ago, long_ago))
+    for play in (lab.teardown, lab.start):
+        assert play(control_plane_timeout=1).code != 0
+        assert lab.cluster().exists() and lab.calls("kind", "delete") == []
+    # With a note of this one it is clear, and no API server is needed.
+    note.touch()
     assert lab.teardown().changed == 1
     assert not lab.cluster().exists() and not lab.control_plane.exists()
 

@@ -74,3 +74,8 @@ def test_the_documentation_of_cluster_dump_mirrors_its_options():
     text = importlib.import_module("ansible_collections.gpuwl.sandbox.plugins.modules.cluster_dump")
     action = importlib.import_module("ansible_collections.gpuwl.sandbox.plugins.action.cluster_dump")
     same(action.argument_spec(), yaml.safe_load(text.DOCUMENTATION)["options"])
+
+
+def test_a_token_is_not_told():
+    told = str(errors.explain_configuration(ValueError("Invalid header value b'Bearer s3cr3t\\nx'"), "/k"))
+    assert "Invalid header value" in told and "s3cr3t" not in told

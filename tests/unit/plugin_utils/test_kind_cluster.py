@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ esac
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(kind_cluster.KindCluster, "created", lambda _self: [time.time()])
     return kind_cluster.KindCluster(str(tmp_path / "root"), "lab", str(tmp_path / "kubeconfig"))
 
 
@@ -100,15 +102,25 @@ class Nodes:
         (None, False, None),
         (Nodes(), True, True),
         (Nodes(), False, None),
-        (Nodes(None, {"gpuwl.sandbox/cluster": "lab"}), False, True),
+        (Nodes({"gpuwl.sandbox/cluster": "lab"}, {"gpuwl.sandbox/cluster": "lab"}), False, True),
+        # One that somebody labelled so.
+        (Nodes(None, {"gpuwl.sandbox/cluster": "lab"}), True, False),
         (Nodes({"gpuwl.sandbox/cluster": "other"}), True, False),
         (Nodes({}), True, False),
     ],
 )
 @pytest.mark.parametrize("kind_of_note", ["made", "being_made"])
-def test_who_made_a_cluster(tmp_path, api, note, made, kind_of_note):
-    cluster = kind_cluster.KindCluster(str(tmp_path), "lab", str(tmp_path / "kubeconfig"))
+def test_who_made_a_cluster(cluster, api, note, made, kind_of_note):
+    cluster.root.mkdir()
     if note:
         getattr(cluster, kind_of_note).touch()
     assert cluster.made_by_lab(api) is made
     assert cluster.is_unfinished(api) is (bool(made) and note and kind_of_note == "being_made")
+
+
+@pytest.mark.parametrize(("later", "made"), [(0, True), (600, True), (-30, True), (2000, None), (-600, None)])
+def test_a_note_is_about_the_containers_that_began_with_it(cluster, monkeypatch, later, made):
+    cluster.root.mkdir()
+    cluster.made.touch()
+    monkeypatch.setattr(kind_cluster.KindCluster, "created", lambda _self: [time.time() + later])
+    assert cluster.made_by_lab(None) is made
