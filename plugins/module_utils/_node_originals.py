@@ -10,7 +10,8 @@ import json
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, ApiError
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_status import owned_by_kubelet
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_labels import problems_of_labels
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_status import owned_by_kubelet, problems_of_resources
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import ANNOTATION, FIELDS, originals_of
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_resource_name
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
@@ -108,7 +109,11 @@ class Plan:
 
 def run(api, params, check_mode):
     """Keep what the nodes of params["nodes"] were, put back what is no longer declared; returns the module's result."""
-    _nodes.refuse(_nodes.problems_of_names(params["nodes"]), "the nodes can't be kept")
+    problems = _nodes.problems_of_names(params["nodes"])
+    for entry in params["nodes"]:
+        where = f"node {entry['name']}: "
+        problems += problems_of_labels(where, entry["labels"], None) + problems_of_resources(where, entry["resources"], None)
+    _nodes.refuse(problems, "what is declared can't be, so nothing is kept")
     entries = {entry["name"]: entry for entry in params["nodes"]}
     nodes = {node["metadata"]["name"]: node for node in api.list("nodes")[0]}
     unknown = [name for name in entries if name not in nodes]

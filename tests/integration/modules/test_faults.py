@@ -21,6 +21,7 @@ LABELS = {
     "labels": {},
     "labels_state": "merge",
     "labels_to_remove": [],
+    "require_originals": False,
 }
 PODS = {"namespace": "default", "pods": ["p"], "label_selector": None, "wait_timeout": 10}
 
@@ -106,7 +107,7 @@ def test_success_that_changes_nothing_is_a_failure(server, api):
     server.answers["PATCH", "/api/v1/nodes/n"] = server.answers["PATCH", "/api/v1/nodes/n/status"] = [(200, NODE)]
     with pytest.raises(_client.ApiError, match="node n: .*does not hold what was asked for a.b/gpu"):
         entry = {"name": "n", "resources": {"a.b/gpu": 1}, "resources_to_remove": None}
-        options = {"resources": {}, "resources_state": "merge", "resources_prefix": None, "resources_to_remove": [], "force": False}
+        options = {"resources": {}, "resources_state": "merge", "resources_prefix": None, "resources_to_remove": [], "force": False, "require_originals": False}
         _node_status.run(api, {"nodes": [entry], **options}, False)
     with pytest.raises(_client.ApiError, match="node n: .*its answer differs at a"):
         _node_labels.run(api, LABELS, False)

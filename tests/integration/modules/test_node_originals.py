@@ -168,6 +168,8 @@ def test_nodes_that_cannot_be(modules, cluster):
     nodes = [{"name": "odd-0", "labels": {"a": "b"}}]
     told = modules.run("node_originals", nodes=[*nodes, {"name": "nobody"}])["msg"]
     assert "1 of 2 nodes do not exist" in told and "nobody" in told and "Nothing was written" in told
+    told = modules.run("node_originals", nodes=[{"name": "odd-0", "labels": {"a b": "c", "d": None}, "resources": {"nvidia.com/gpu": "many", "cpu": 1}}])["msg"]
+    assert all(word in told for word in ("'a b'", "'d'", "'many'" if "'many'" in told else '"many"', "'cpu'", "Nothing was written"))
     assert "stands 2 times" in modules.run("node_originals", nodes=nodes * 2)["msg"]
     assert seen(cluster, "odd-0") == before
 
