@@ -206,3 +206,15 @@ def test_the_kubeconfig_of_a_kind_cluster_in_the_labs_folder_stays(cluster):
     assert cluster._own_paths() == [cluster.kubeconfig]
     cluster.kubeconfig.write_text(yaml.safe_dump(kubeconfig("kind-lab")))
     assert cluster._own_paths() == []
+
+
+def test_a_teardown_by_another_name_leaves_the_cluster_alone(tmp_path):
+    root = tmp_path / "control-plane"
+    theirs, kubeconfig = root / ".kwok" / "clusters" / "practice", root / "kubeconfig"
+    theirs.mkdir(parents=True)
+    kubeconfig.write_text("practice's")
+    cluster = kwok_cluster.KwokCluster(str(root), "gpuwl", str(kubeconfig), {})
+    for remove in (cluster.is_there, cluster.remove):
+        with pytest.raises(kwok_cluster.ClusterError, match="is no cluster 'gpuwl' but practice: set control_plane_name"):
+            remove()
+    assert theirs.is_dir() and kubeconfig.read_text() == "practice's"
