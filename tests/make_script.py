@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Makes roles/check/files/check-config.sh from the rules, so that no rule is written twice.
 
-    python tests/make_script.py           write the script
-    python tests/make_script.py --check   exit with 1 if the committed one differs
+python tests/make_script.py           write the script
+python tests/make_script.py --check   exit with 1 if the committed one differs
 """
 
 import ast
@@ -25,9 +25,12 @@ LICENCE = """\
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 
-HEADER = """\
+HEADER = (
+    """\
 #!/bin/sh
-""" + LICENCE + """\
+"""
+    + LICENCE
+    + """\
 #
 # Judges a saved `kubectl get nodes -o json`, offline: sh check-config.sh FILE
 # Needs a POSIX shell and Python 3.8 or newer, nothing else.
@@ -51,6 +54,7 @@ if sys.version_info < (3, 8):
     sys.stderr.write("check-config.sh: needs Python 3.8 or newer, python3 is %d.%d\\n" % sys.version_info[:2])
     sys.exit(2)
 """
+)
 
 
 def make() -> str:
@@ -61,9 +65,9 @@ def make() -> str:
         source = (RULES / (part + ".py")).read_text(encoding="utf-8")
         for name in _top_level_names(source):
             if names.setdefault(name, part) != part:
-                raise SystemExit("%s.py and %s.py both define %s: in one file they would meet" % (names[name], part, name))
-        rule = "# " + "-" * 20 + " %s.py" % part
-        texts.append("\n\n%s\n%s" % (rule, _without_imports(source.replace(LICENCE, ""))))
+                raise SystemExit(f"{names[name]}.py and {part}.py both define {name}: in one file they would meet")
+        rule = "# " + "-" * 20 + f" {part}.py"
+        texts.append("\n\n{}\n{}".format(rule, _without_imports(source.replace(LICENCE, ""))))
     return "".join(texts)
 
 
@@ -90,7 +94,7 @@ def main(arguments):
     text = make()
     if arguments == ["--check"]:
         if not SCRIPT.exists() or SCRIPT.read_text(encoding="utf-8") != text:
-            print("%s differs from the rules: run `make script`" % SCRIPT.relative_to(ROOT), file=sys.stderr)
+            print(f"{SCRIPT.relative_to(ROOT)} differs from the rules: run `make script`", file=sys.stderr)
             return 1
         return 0
     if arguments:

@@ -10,9 +10,13 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _dump
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, auth_argument_spec, connect, forget_key_files
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import (
+    ApiError,
+    auth_argument_spec,
+    connect,
+    forget_key_files,
+)
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import Change, RecordError, write
 
 # Pods may carry secrets in their containers' environment.
@@ -59,7 +63,13 @@ class ActionModule(ActionBase):
             "changed": any(outcome["change"] for outcome in outcomes),
             "kubernetes_version": api.version if api else None,
             "dumps": [
-                {"path": outcome["path"], "kind": outcome["kind"], "count": outcome["count"], "changed": bool(outcome["change"])} for outcome in outcomes
+                {
+                    "path": outcome["path"],
+                    "kind": outcome["kind"],
+                    "count": outcome["count"],
+                    "changed": bool(outcome["change"]),
+                }
+                for outcome in outcomes
             ],
         }
         if self._task.diff:
@@ -75,12 +85,17 @@ def _validate(dumps: list[dict[str, Any]]) -> None:
         if kind is None:
             problems.append(f"dumps[{index}].kind {dump['kind']!r}: expected {' or '.join(_dump.KINDS)}")
         elif dump["namespace"] and not _dump.KINDS[kind][1]:
-            problems.append(f"dumps[{index}].namespace {dump['namespace']!r}: a {kind} is in no namespace; leave it out")
+            problems.append(
+                f"dumps[{index}].namespace {dump['namespace']!r}: a {kind} is in no namespace; leave it out"
+            )
         if os.path.isdir(dump["path"]):
             problems.append(f"dumps[{index}].path {dump['path']!r} is a folder: give the name of a file")
         dump["kind"] = kind
     paths = [os.path.abspath(dump["path"]) for dump in dumps]
-    problems += [f"path {path!r} stands more than once in dumps" for path in sorted({path for path in paths if paths.count(path) > 1})]
+    problems += [
+        f"path {path!r} stands more than once in dumps"
+        for path in sorted({path for path in paths if paths.count(path) > 1})
+    ]
     if problems:
         raise ApiError("nothing can be saved: " + "; ".join(problems))
 
@@ -93,8 +108,15 @@ def _compare(api: Any, dump: dict[str, Any]) -> dict[str, Any]:
     try:
         old = _dump.parse(path.read_text("utf-8", errors="replace")) if path.is_file() else None
     except OSError as error:
-        raise ApiError(f"{path} cannot be read to compare with ({error.strerror}): make it readable or remove it") from error
+        raise ApiError(
+            f"{path} cannot be read to compare with ({error.strerror}): make it readable or remove it"
+        ) from error
     found = _dump.differences(old, new) if old else None
-    outcome = {"path": str(path), "kind": dump["kind"], "count": len(items), "summary": _dump.summary(str(path), found, len(items))}
+    outcome = {
+        "path": str(path),
+        "kind": dump["kind"],
+        "count": len(items),
+        "summary": _dump.summary(str(path), found, len(items)),
+    }
     same = found is not None and not any(found.values())
     return {**outcome, "change": None if same else Change(path, None, _dump.render(new), MODES[dump["kind"]])}

@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, connect, forget_key_files
 
 ARGUMENTS = {
@@ -35,7 +34,9 @@ class ActionModule(ActionBase):
             if context not in contexts:
                 named = f"has no context {context!r}" if context else "has no current context"
                 known = f"it has {', '.join(sorted(contexts))}" if contexts else "it has none"
-                raise ApiError(f"the kubeconfig {args['kubeconfig']} {named}; {known}: set control_plane_existing_context")
+                raise ApiError(
+                    f"the kubeconfig {args['kubeconfig']} {named}; {known}: set control_plane_existing_context"
+                )
             if not args["read_only"] and args["confirm"] != context:
                 given = f"it is {str(args['confirm'])!r}" if args["confirm"] else "it is not set"
                 raise ApiError(
@@ -63,7 +64,13 @@ def check_user(api: Any, context: str) -> None:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         access = ("create", "selfsubjectreviews.authentication.k8s.io", None)
-        api.request("post", "/apis/authentication.k8s.io/v1/selfsubjectreviews", access, body=body, content_type="application/json")
+        api.request(
+            "post",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            access,
+            body=body,
+            content_type="application/json",
+        )
     except ApiError as error:
         # Others may be without this right, or their server without this question.
         if "system:anonymous" in str(error):
@@ -83,7 +90,9 @@ def contexts_of(kubeconfig: str) -> tuple[set[str], str]:
     paths = [os.path.expanduser(path) for path in kubeconfig.split(os.pathsep) if path]
     # The modules that write run in another folder, where a relative path is another file.
     if relative := [path for path in paths if not os.path.isabs(path)]:
-        raise ApiError(f"the path of the kubeconfig {', '.join(relative)} is not absolute: write it whole in control_plane_kubeconfig or KUBECONFIG")
+        raise ApiError(
+            f"the path of the kubeconfig {', '.join(relative)} is not absolute: write it whole in control_plane_kubeconfig or KUBECONFIG"
+        )
     # Of several, those that are missing don't count, as with kubectl.
     for path in [path for path in paths if os.path.exists(path)] or paths:
         try:
@@ -92,7 +101,11 @@ def contexts_of(kubeconfig: str) -> tuple[set[str], str]:
             names.update(str(entry["name"]) for entry in config.get("contexts") or [])
             current = current or str(config.get("current-context") or "")
         except OSError as error:
-            raise ApiError(f"the kubeconfig {path} can't be read ({error.strerror}): give the path of the cluster's by control_plane_kubeconfig") from error
+            raise ApiError(
+                f"the kubeconfig {path} can't be read ({error.strerror}): give the path of the cluster's by control_plane_kubeconfig"
+            ) from error
         except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError) as error:
-            raise ApiError(f"{path} is no kubeconfig: give the path of the cluster's by control_plane_kubeconfig") from error
+            raise ApiError(
+                f"{path} is no kubeconfig: give the path of the cluster's by control_plane_kubeconfig"
+            ) from error
     return names, current

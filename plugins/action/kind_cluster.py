@@ -9,11 +9,15 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError, forget_key_files
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._kwok_nodes import wait_until_ready
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kind_cluster import CREATE_LIMIT, KindCluster
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kind_programs import ProgramMissing, check_docker, check_installed, check_kind
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kind_programs import (
+    ProgramMissing,
+    check_docker,
+    check_installed,
+    check_kind,
+)
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.providers import ClusterError, check_name, explain, locked
 
 ARGUMENTS = {
@@ -59,7 +63,12 @@ class ActionModule(ActionBase):
         with locked(cluster.root, CREATE_LIMIT):
             api, started = self._bring_up(cluster, nodes, image, args["timeout"])
             written = cluster.write_kubeconfig()
-            wait_until_ready(api, set(nodes), args["timeout"], "kubectl describe node, or docker logs of their containers, may tell why")
+            wait_until_ready(
+                api,
+                set(nodes),
+                args["timeout"],
+                "kubectl describe node, or docker logs of their containers, may tell why",
+            )
         return {
             "changed": bool(started) or written,
             "running": True,
@@ -109,7 +118,9 @@ class ActionModule(ActionBase):
             check_installed("kind")
         except ProgramMissing as error:
             if cluster.has_note():
-                raise ClusterError(f"the kind cluster {cluster.name}, which the lab made, cannot be deleted: {error}") from error
+                raise ClusterError(
+                    f"the kind cluster {cluster.name}, which the lab made, cannot be deleted: {error}"
+                ) from error
             return False
         return True
 
@@ -121,7 +132,8 @@ class ActionModule(ActionBase):
         made = cluster.made_by_lab(cluster.api())
         if made is None:
             raise ClusterError(
-                f"nothing tells whether the lab made the kind cluster {cluster.name}: its API server does not answer, and {cluster.root} holds no note of it as it is."
+                f"nothing tells whether the lab made the kind cluster {cluster.name}: its API server does not"
+                f" answer, and {cluster.root} holds no note of it as it is."
                 f" If it is the lab's, delete it by `kind delete cluster --name {cluster.name}`; else start its containers and run again"
             )
         if made:

@@ -9,7 +9,6 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kwok_cluster import ALL_PROGRAMS, KwokCluster
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.providers import ClusterError, check_name, explain, locked
 

@@ -4,7 +4,6 @@
 """The filter gpuwl.sandbox.check_reports: a door to the rules."""
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file, unread
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import files_of
@@ -13,7 +12,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources impor
 def check_reports(paths, profile="lab"):
     """Return what the offline checker says about each dump; a folder stands for its files."""
     if profile not in PROFILES:
-        raise AnsibleFilterError("profile %r is none of %s" % (profile, ", ".join(PROFILES)))
+        raise AnsibleFilterError("profile {!r} is none of {}".format(profile, ", ".join(PROFILES)))
     return [unread(path, error) if error else check_file(path, profile) for path, error in files_of(paths)]
 
 

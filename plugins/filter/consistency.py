@@ -4,7 +4,6 @@
 """The filter gpuwl.sandbox.consistency: a door to the rules."""
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import in_order, one_line
@@ -14,7 +13,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources impor
 def consistency(nodes, profile="lab"):
     """Return the findings about nodes, given as objects or as the path of a dump."""
     if profile not in PROFILES:
-        raise AnsibleFilterError("profile %r is none of %s" % (profile, ", ".join(PROFILES)))
+        raise AnsibleFilterError("profile {!r} is none of {}".format(profile, ", ".join(PROFILES)))
     context = {"source": str(nodes) if isinstance(nodes, str) else None}
     try:
         judged = collect_from(nodes, "Node", lambda node: PROFILES[profile](node, context))

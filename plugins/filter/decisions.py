@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import decisions as rules
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import collect_from

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ansible_collections.gpuwl.sandbox.plugins.filter.pools import expand_range
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.declared import DeclarationError, shown

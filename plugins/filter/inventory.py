@@ -4,7 +4,6 @@
 """The filter gpuwl.sandbox.inventory: a door to the rules."""
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory import inventory as count
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
@@ -14,20 +13,19 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources impor
 def inventory(nodes, pods, prefix="nvidia.com/"):
     """Return the inventory by resource name, from objects or from paths of dumps."""
     if not isinstance(prefix, str):
-        raise AnsibleFilterError("prefix must be a string such as nvidia.com/, got %r" % (prefix,))
+        raise AnsibleFilterError(f"prefix must be a string such as nvidia.com/, got {prefix!r}")
     subject = "nodes"
     try:
         counted_nodes = collect_from(nodes, "Node", dict)
         subject = "pods"
         counted_pods = collect_from(pods, "Pod", dict)
     except Unreadable as error:
-        raise AnsibleFilterError("%s: %s" % (subject, one_line(str(error)))) from None
+        raise AnsibleFilterError(f"{subject}: {one_line(str(error))}") from None
     try:
         return count(counted_nodes, counted_pods, prefix)
     except (AttributeError, KeyError, TypeError) as error:
         # Deeper down, what an API server would never have accepted is not told apart.
-        raise AnsibleFilterError("a Node or Pod has not the form that the Kubernetes API"
-                                 " gives it: %s" % error) from None
+        raise AnsibleFilterError(f"a Node or Pod has not the form that the Kubernetes API gives it: {error}") from None
 
 
 class FilterModule:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.plugins.inventory import detect_range, expand_hostname_range
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import pools as rules
 
 # More nodes than anybody simulates; a slip such as [0:99999999] would fill the memory.

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import releases
 

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import records, requests
 

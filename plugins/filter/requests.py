@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import requests as rules
 
 

@@ -74,7 +74,9 @@ def connect(module=None, **auth):
     except DynamicApiError as error:
         raise explain_refusal(error, "get", "/version") from error
     except urllib3.exceptions.HTTPError as error:
-        raise explain_silence(error, _option("host", module, auth) or _server_of(_option("kubeconfig", module, auth))) from error
+        raise explain_silence(
+            error, _option("host", module, auth) or _server_of(_option("kubeconfig", module, auth))
+        ) from error
     except Exception as error:  # kubernetes.config, yaml, OSError, CoreException: whatever the configuration provokes
         raise explain_configuration(error, _option("kubeconfig", module, auth)) from error
     return Api(k8s, version)
@@ -111,7 +113,9 @@ def _first_contact(module, auth):
 
 def _version(k8s):
     try:
-        return json.loads(k8s.client.request("get", "/version", serialize=False, _request_timeout=TIMEOUT).data)["gitVersion"]
+        return json.loads(k8s.client.request("get", "/version", serialize=False, _request_timeout=TIMEOUT).data)[
+            "gitVersion"
+        ]
     except DynamicApiError as error:
         # A hardened cluster may keep its version to itself. It answers, and that is what was asked.
         if error.status == 403:
@@ -120,7 +124,11 @@ def _version(k8s):
 
 
 def _server_of(kubeconfig):
-    return f"the server that the kubeconfig {kubeconfig} names" if isinstance(kubeconfig, str) else "the server that the kubeconfig names"
+    return (
+        f"the server that the kubeconfig {kubeconfig} names"
+        if isinstance(kubeconfig, str)
+        else "the server that the kubeconfig names"
+    )
 
 
 def _option(name, module, auth):
@@ -141,7 +149,13 @@ class Api:
     def __init__(self, k8s, version=None):
         configuration = k8s.configuration
         configuration.retries = Retries(
-            total=6, read=2, status_forcelist=NOT_NOW, allowed_methods=None, backoff_factor=0.3, backoff_max=4, raise_on_status=False
+            total=6,
+            read=2,
+            status_forcelist=NOT_NOW,
+            allowed_methods=None,
+            backoff_factor=0.3,
+            backoff_max=4,
+            raise_on_status=False,
         )
         # The retries of a client are fixed when it is made, so make one anew; its headers carry the impersonation.
         client = kubernetes.client.ApiClient(configuration)
@@ -163,7 +177,9 @@ class Api:
         except urllib3.exceptions.HTTPError as error:
             raise explain_silence(error, self.host) from error
         except ValueError as error:
-            raise ApiError(f"{self.host} answered {method.upper()} {path} with something that is not JSON: is it a Kubernetes API server?") from error
+            raise ApiError(
+                f"{self.host} answered {method.upper()} {path} with something that is not JSON: is it a Kubernetes API server?"
+            ) from error
 
     def open(self, method, path, access, timeout=TIMEOUT, **params):
         """Send one request and return the response itself, its content unread."""
@@ -192,7 +208,12 @@ class Api:
         items, more = [], None
         while True:
             page = self.request(
-                "get", collection_path(resource, namespace), ("list", resource, namespace), limit=PAGE, _continue=more, **copy.deepcopy(params)
+                "get",
+                collection_path(resource, namespace),
+                ("list", resource, namespace),
+                limit=PAGE,
+                _continue=more,
+                **copy.deepcopy(params),
             )
             items.extend(page.get("items") or [])
             more = page["metadata"].get("continue")
@@ -201,7 +222,9 @@ class Api:
 
     def get(self, resource, name, namespace=None):
         """GET one object."""
-        return self.request("get", f"{collection_path(resource, namespace)}/{quote(name, safe='')}", ("get", resource, namespace))
+        return self.request(
+            "get", f"{collection_path(resource, namespace)}/{quote(name, safe='')}", ("get", resource, namespace)
+        )
 
     def patch(self, resource, name, body, subresource=None):
         """PATCH one cluster-wide object with a JSON merge patch, as field manager gpuwl; returns the object as it is then."""

@@ -63,10 +63,16 @@ def explain_silence(error, host):
     cause = getattr(error, "reason", None) or error
     text = one_line(cause)
     if "refused" in text:
-        return ApiError(f"nothing listens at {host} (connection refused): start the cluster, or check host, context and kubeconfig")
+        return ApiError(
+            f"nothing listens at {host} (connection refused): start the cluster, or check host, context and kubeconfig"
+        )
     if "CERTIFICATE_VERIFY_FAILED" in text or "certificate" in text.lower():
-        return ApiError(f"the certificate of {host} is not trusted: {text}; check ca_cert, validate_certs or the kubeconfig's cluster")
-    return ApiError(f"no answer from {host}: {text[:300]}; check that the cluster runs and that host, proxy and kubeconfig are right")
+        return ApiError(
+            f"the certificate of {host} is not trusted: {text}; check ca_cert, validate_certs or the kubeconfig's cluster"
+        )
+    return ApiError(
+        f"no answer from {host}: {text[:300]}; check that the cluster runs and that host, proxy and kubeconfig are right"
+    )
 
 
 def explain_configuration(error, kubeconfig):
@@ -79,5 +85,9 @@ def explain_configuration(error, kubeconfig):
         return ApiError(f"{where} can't be used: {text}; check kubeconfig, context and host")
     missing = [path for path in kubeconfig.split(os.pathsep) if not os.path.exists(os.path.expanduser(path))]
     if missing:
-        return ApiError(f"the kubeconfig {', '.join(missing)} does not exist: give the path of the one that your cluster was created with")
-    return ApiError(f"the kubeconfig {kubeconfig} can't be used: {text}; check that it is a kubeconfig and holds the context")
+        return ApiError(
+            f"the kubeconfig {', '.join(missing)} does not exist: give the path of the one that your cluster was created with"
+        )
+    return ApiError(
+        f"the kubeconfig {kubeconfig} can't be used: {text}; check that it is a kubeconfig and holds the context"
+    )

@@ -24,7 +24,9 @@ SHOWN = 50
 
 def kind_of(text: str) -> str | None:
     """The kind meant by Node, node or nodes (Pod, pod, pods); None for anything else."""
-    return next((kind for kind, (resource, _namespaced) in KINDS.items() if text.lower() in (kind.lower(), resource)), None)
+    return next(
+        (kind for kind, (resource, _namespaced) in KINDS.items() if text.lower() in (kind.lower(), resource)), None
+    )
 
 
 def as_list(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
@@ -78,7 +80,9 @@ def _steady_pod(status: dict[str, Any]) -> dict[str, Any]:
 
 def _lasting(status: dict[str, Any]) -> list[dict[str, Any]]:
     conditions = status.get("conditions") or []
-    return [{key: value for key, value in condition.items() if key not in UNSTEADY_CONDITION} for condition in conditions]
+    return [
+        {key: value for key, value in condition.items() if key not in UNSTEADY_CONDITION} for condition in conditions
+    ]
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, list[str]]:
@@ -106,7 +110,9 @@ def summary(path: str, found: dict[str, list[str]] | None, count: int) -> str:
     """A diff for people: which objects came, went or changed; never their content. found: None for a new file."""
     if found is None:
         return f"+++ {path}: {count} objects, newly written\n"
-    lines = [f"{sign} {name}" for sign, what in (("+", "added"), ("-", "removed"), ("~", "changed")) for name in found[what]]
+    lines = [
+        f"{sign} {name}" for sign, what in (("+", "added"), ("-", "removed"), ("~", "changed")) for name in found[what]
+    ]
     if len(lines) > SHOWN:
         lines[SHOWN:] = [f"... and {len(lines) - SHOWN} more"]
     return "\n".join([f"+++ {path}", *lines]) + "\n"

@@ -101,10 +101,13 @@ def run(api, params, check_mode):
     present = {node["metadata"]["name"]: node for node in api.list("nodes")[0]}
     foreign = [name for name in wanted if name in present and not is_own(present[name])]
     _nodes.refuse(
-        [f"{', '.join(foreign)}: choose other names in lab_pools"] if foreign else [], "these nodes exist already and are not the lab's"
+        [f"{', '.join(foreign)}: choose other names in lab_pools"] if foreign else [],
+        "these nodes exist already and are not the lab's",
     )
     created = [name for name in wanted if name not in present]
-    updated = {name: changes for name in wanted if name in present and (changes := changes_of(present[name], wanted[name]))}
+    updated = {
+        name: changes for name in wanted if name in present and (changes := changes_of(present[name], wanted[name]))
+    }
     removed = sorted(name for name, node in present.items() if is_own(node) and name not in wanted)
     if not check_mode:
         _nodes.write_all(dict.fromkeys(removed), lambda name, _job: _remove(api, name))
@@ -126,14 +129,22 @@ def run(api, params, check_mode):
 def _shown(node, changes):
     """What the changed fields hold now."""
     present = {"taints": node["spec"].get("taints") or []}
-    for field, now in (("capacity", (node.get("status") or {}).get("capacity") or {}), ("labels", node["metadata"].get("labels") or {})):
+    for field, now in (
+        ("capacity", (node.get("status") or {}).get("capacity") or {}),
+        ("labels", node["metadata"].get("labels") or {}),
+    ):
         present[field] = {key: now.get(key) for key in changes.get(field, {})}
     return {field: present[field] for field in changes}
 
 
 def _create(api, entry):
     return api.request(
-        "post", collection_path("nodes"), ("create", "nodes", None), body=definition(entry), content_type="application/json", field_manager=FIELD_MANAGER
+        "post",
+        collection_path("nodes"),
+        ("create", "nodes", None),
+        body=definition(entry),
+        content_type="application/json",
+        field_manager=FIELD_MANAGER,
     )
 
 
@@ -142,14 +153,18 @@ def _update(api, node, changes):
     if "taints" in changes:
 
         def plan(current):
-            automatic = [taint for taint in current["spec"].get("taints") or [] if taint["key"].startswith(AUTOMATIC_TAINTS)]
+            automatic = [
+                taint for taint in current["spec"].get("taints") or [] if taint["key"].startswith(AUTOMATIC_TAINTS)
+            ]
             return {"spec": {"taints": automatic + changes["taints"]}}
 
         _nodes.patch_until_current(api, node, plan)
     if "labels" in changes:
         api.patch("nodes", name, {"metadata": {"labels": changes["labels"]}})
     if "capacity" in changes:
-        api.patch("nodes", name, {"status": {"capacity": changes["capacity"], "allocatable": changes["capacity"]}}, "status")
+        api.patch(
+            "nodes", name, {"status": {"capacity": changes["capacity"], "allocatable": changes["capacity"]}}, "status"
+        )
 
 
 def _remove(api, name):
@@ -163,7 +178,10 @@ def _remove_leases(api, names):
         kind = "leases.coordination.k8s.io"
         present = api.request("get", leases, ("list", kind, "kube-node-lease"))["items"]
         old = [lease["metadata"]["name"] for lease in present if lease["metadata"]["name"] in names]
-        _nodes.write_all(dict.fromkeys(old), lambda name, _job: _delete(api, f"{leases}/{quote(name, safe='')}", kind, "kube-node-lease"))
+        _nodes.write_all(
+            dict.fromkeys(old),
+            lambda name, _job: _delete(api, f"{leases}/{quote(name, safe='')}", kind, "kube-node-lease"),
+        )
 
 
 def _delete(api, path, resource, namespace):
@@ -178,7 +196,9 @@ def is_ready(node):
     """Ready, and no longer tainted as not ready: from then on the scheduler counts the node."""
     conditions = (node.get("status") or {}).get("conditions") or []
     ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    return ready and not any(taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints") or [])
+    return ready and not any(
+        taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints") or []
+    )
 
 
 def wait_until_ready(api, names, seconds, advice="do kwok and the controller manager run?"):

@@ -39,7 +39,8 @@ CONTENTS = [
 METADATA = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 # The API server gives every Pod these.
 AUTOMATIC_TOLERATIONS = [
-    {"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300} for key in ("not-ready", "unreachable")
+    {"effect": "NoExecute", "key": f"node.kubernetes.io/{key}", "operator": "Exists", "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
 ]
 
 
@@ -69,10 +70,17 @@ def is_stale(pod, nodes, seen):
     """Whether what the scheduler said about a waiting Pod may be about other nodes than those of now."""
     if _annotations(pod).get(NODES) != seen:
         return True
-    looked = [entry["time"] for entry in pod["metadata"].get("managedFields") or [] if entry["manager"] == SCHEDULER and "time" in entry]
+    looked = [
+        entry["time"]
+        for entry in pod["metadata"].get("managedFields") or []
+        if entry["manager"] == SCHEDULER and "time" in entry
+    ]
     changed = [node["metadata"].get("creationTimestamp") or "" for node in nodes]
     changed += [
-        entry["time"] for node in nodes for entry in node["metadata"].get("managedFields") or [] if entry["manager"] == FIELD_MANAGER and "time" in entry
+        entry["time"]
+        for node in nodes
+        for entry in node["metadata"].get("managedFields") or []
+        if entry["manager"] == FIELD_MANAGER and "time" in entry
     ]
     return bool(looked and changed) and max(looked) < max(changed)
 
@@ -83,9 +91,14 @@ def asked_by(pod):
     containers = []
     for container in spec["containers"]:
         limits = (container.get("resources") or {}).get("limits") or {}
-        containers.append([container["name"], container["image"], {name: parse_quantity(value) for name, value in limits.items()}])
+        containers.append(
+            [container["name"], container["image"], {name: parse_quantity(value) for name, value in limits.items()}]
+        )
     # An empty field is as good as none, and no operator means Equal.
-    tolerations = [{"operator": "Equal", **{key: value for key, value in entry.items() if value not in ("", None)}} for entry in spec.get("tolerations") or []]
+    tolerations = [
+        {"operator": "Equal", **{key: value for key, value in entry.items() if value not in ("", None)}}
+        for entry in spec.get("tolerations") or []
+    ]
     tolerations = [entry for entry in tolerations if entry not in AUTOMATIC_TOLERATIONS]
     return {"nodeSelector": spec.get("nodeSelector") or {}, "tolerations": tolerations, "containers": containers}
 
@@ -94,10 +107,17 @@ def overcommitted(pods, nodes):
     """Pairs (node name, resource name) of which more is asked than the node has, since its resources changed under the Pods."""
     asked = Counter()
     for pod in pods:
-        if pod["spec"].get("nodeName") in nodes and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+        if pod["spec"].get("nodeName") in nodes and (pod.get("status") or {}).get("phase") not in (
+            "Succeeded",
+            "Failed",
+        ):
             for resource, quantity in requested(pod, is_extended).items():
                 asked[pod["spec"]["nodeName"], resource] += quantity
-    return {(name, resource) for (name, resource), quantity in asked.items() if quantity > allocatable(nodes[name], resource)}
+    return {
+        (name, resource)
+        for (name, resource), quantity in asked.items()
+        if quantity > allocatable(nodes[name], resource)
+    }
 
 
 def allocatable(node, resource):
@@ -146,7 +166,10 @@ def plan(wanted, pods, nodes):
     somebody else's that are in the way.
     """
     foreign = [key for key in wanted if key in pods and not is_own(pods[key])]
-    _nodes.refuse([f"{', '.join(foreign)}: choose other names in lab_requests"] if foreign else [], "these Pods exist already and are not the lab's")
+    _nodes.refuse(
+        [f"{', '.join(foreign)}: choose other names in lab_requests"] if foreign else [],
+        "these Pods exist already and are not the lab's",
+    )
     by_name, seen = {node["metadata"]["name"]: node for node in nodes}, fingerprint(nodes)
     present = [key for key in wanted if key in pods]
     removed = sorted(key for key, pod in pods.items() if is_own(pod) and key not in wanted)
@@ -156,8 +179,17 @@ def plan(wanted, pods, nodes):
         for key in present:
             if not pods[key]["spec"].get("nodeName"):
                 replaced.setdefault(key, "cards have become free since it asked")
-    annotated = [key for key in present if key not in replaced and _annotations(wanted[key]).items() - _annotations(pods[key]).items()]
-    return {"created": [key for key in wanted if key not in pods], "replaced": replaced, "removed": removed, "annotated": annotated}
+    annotated = [
+        key
+        for key in present
+        if key not in replaced and _annotations(wanted[key]).items() - _annotations(pods[key]).items()
+    ]
+    return {
+        "created": [key for key in wanted if key not in pods],
+        "replaced": replaced,
+        "removed": removed,
+        "annotated": annotated,
+    }
 
 
 def _annotations(pod):
@@ -170,24 +202,42 @@ def run(api, params, check_mode):
     pods = {key_of(pod): pod for pod in api.list("pods")[0]}
     nodes = api.list("nodes")[0]
     namespaces = {item["metadata"]["name"]: item for item in api.list("namespaces", metadata_only=True)[0]}
-    todo = {**plan(wanted, pods, nodes), **plan_namespaces({pod["metadata"]["namespace"] for pod in wanted.values()}, namespaces, lambda name: others_in(api, name))}
+    todo = {
+        **plan(wanted, pods, nodes),
+        **plan_namespaces(
+            {pod["metadata"]["namespace"] for pod in wanted.values()}, namespaces, lambda name: others_in(api, name)
+        ),
+    }
     if not check_mode:
         gone = [*todo["removed"], *todo["replaced"]]
-        _remove(api, {key: pods[key] for key in gone}, {node["metadata"]["name"] for node in nodes}, params["wait_timeout"])
+        _remove(
+            api, {key: pods[key] for key in gone}, {node["metadata"]["name"] for node in nodes}, params["wait_timeout"]
+        )
         _remove_namespaces(api, namespaces, todo, params["wait_timeout"])
         for namespace in todo["namespaces"]:
             _create_namespace(api, namespace)
         left = {key for key in wanted if key in pods and key not in todo["replaced"]}
-        _create(api, {key: pod for key, pod in wanted.items() if key not in left}, fingerprint(nodes), params["wait_timeout"])
+        _create(
+            api,
+            {key: pod for key, pod in wanted.items() if key not in left},
+            fingerprint(nodes),
+            params["wait_timeout"],
+        )
         for key in todo["annotated"]:
             _annotate(api, wanted[key])
     asked = [*todo["created"], *todo["replaced"]]
     before = {key: asked_by(pods[key]) for key in todo["replaced"]} | dict.fromkeys(todo["removed"], "present")
     before |= {key: _annotations(pods[key]) for key in todo["annotated"]}
-    after = {key: asked_by(wanted[key]) for key in asked} | {key: _annotations(pods[key]) | _annotations(wanted[key]) for key in todo["annotated"]}
+    after = {key: asked_by(wanted[key]) for key in asked} | {
+        key: _annotations(pods[key]) | _annotations(wanted[key]) for key in todo["annotated"]
+    }
     before |= dict.fromkeys(todo["namespaces_removed"], "present")
     after |= dict.fromkeys(todo["namespaces"], "present")
-    return {"changed": any(todo[what] for what in todo if what != "warnings"), **todo, "diff": {"before": before, "after": after}}
+    return {
+        "changed": any(todo[what] for what in todo if what != "warnings"),
+        **todo,
+        "diff": {"before": before, "after": after},
+    }
 
 
 def others_in(api, namespace):
@@ -202,7 +252,11 @@ def others_in(api, namespace):
             if error.status not in (403, 404):
                 raise
             continue
-        found += [f"{resource}/{item['metadata']['name']}" for item in items if item["metadata"]["name"] != given and not is_own(item)]
+        found += [
+            f"{resource}/{item['metadata']['name']}"
+            for item in items
+            if item["metadata"]["name"] != given and not is_own(item)
+        ]
     return found
 
 
@@ -227,7 +281,14 @@ def plan_namespaces(wanted, namespaces, others):
 
 def _create_namespace(api, name):
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(MARK)}}
-    api.request("post", collection_path("namespaces"), ("create", "namespaces", None), body=body, content_type="application/json", field_manager=FIELD_MANAGER)
+    api.request(
+        "post",
+        collection_path("namespaces"),
+        ("create", "namespaces", None),
+        body=body,
+        content_type="application/json",
+        field_manager=FIELD_MANAGER,
+    )
 
 
 def _remove_namespaces(api, namespaces, todo, seconds):
@@ -282,30 +343,61 @@ def _remove(api, pods, nodes, seconds):
     waiting = {pod["metadata"]["uid"]: key for key, pod in pods.items()}
     if not _await_gone(api, "pods", waiting, seconds):
         some = ", ".join(sorted(waiting.values())[:20])
-        raise ApiError(f"{len(waiting)} Pods are not gone {seconds} s after they were deleted: {some}; does kwok, or the kubelet of their nodes, run?")
+        raise ApiError(
+            f"{len(waiting)} Pods are not gone {seconds} s after they were deleted: {some}; does kwok, or the kubelet of their nodes, run?"
+        )
+
+
+def _is_default(account):
+    return account["metadata"]["name"] == "default"
 
 
 def _create(api, definitions, seen, seconds):
     """Create Pods one after the other, in the order given."""
     for namespace in sorted({pod["metadata"]["namespace"] for pod in definitions.values()}):
         # Without it no Pod is admitted, and it follows the namespace by moments.
-        there = lambda account: account["metadata"]["name"] == "default"
-        if not watch_until(api, "serviceaccounts", lambda items: any(map(there, items)), lambda kind, item: kind == "ADDED" and there(item), seconds, namespace):
-            raise ApiError(f"the namespace {namespace} has no ServiceAccount default after {seconds} s; does the controller manager run?")
+        if not watch_until(
+            api,
+            "serviceaccounts",
+            lambda items: any(map(_is_default, items)),
+            lambda kind, item: kind == "ADDED" and _is_default(item),
+            seconds,
+            namespace,
+        ):
+            raise ApiError(
+                f"the namespace {namespace} has no ServiceAccount default after {seconds} s; does the controller manager run?"
+            )
     written = []
     for key, pod in definitions.items():
         body = {**pod, "metadata": {**pod["metadata"], "annotations": {**_annotations(pod), NODES: seen}}}
         body["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **MARK}
         namespace = pod["metadata"]["namespace"]
         try:
-            api.request("post", collection_path("pods", namespace), ("create", "pods", namespace), body=body,
-                        content_type="application/json", field_manager=FIELD_MANAGER)
+            api.request(
+                "post",
+                collection_path("pods", namespace),
+                ("create", "pods", namespace),
+                body=body,
+                content_type="application/json",
+                field_manager=FIELD_MANAGER,
+            )
         except ApiError as error:
             told = f"Pod {key}: {error}. Created before that: {len(written)} of {len(definitions)} Pods; run it again to do the rest"
-            raise ApiError(told, error.status, written=written, not_written=[other for other in definitions if other not in written]) from error
+            raise ApiError(
+                told,
+                error.status,
+                written=written,
+                not_written=[other for other in definitions if other not in written],
+            ) from error
         written.append(key)
 
 
 def _annotate(api, pod):
-    api.request("patch", _path(pod), ("patch", "pods", pod["metadata"]["namespace"]), body={"metadata": {"annotations": _annotations(pod)}},
-                content_type="application/merge-patch+json", field_manager=FIELD_MANAGER)
+    api.request(
+        "patch",
+        _path(pod),
+        ("patch", "pods", pod["metadata"]["namespace"]),
+        body={"metadata": {"annotations": _annotations(pod)}},
+        content_type="application/merge-patch+json",
+        field_manager=FIELD_MANAGER,
+    )

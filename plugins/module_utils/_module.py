@@ -15,7 +15,9 @@ def run_module(argument_spec, run, **keywords):
 
     An ApiError becomes a failed task with one line; its details become keys of the result.
     """
-    module = AnsibleK8SModule(argument_spec={**argument_spec, **auth_argument_spec()}, supports_check_mode=True, **keywords)
+    module = AnsibleK8SModule(
+        argument_spec={**argument_spec, **auth_argument_spec()}, supports_check_mode=True, **keywords
+    )
     try:
         result = run(connect(module), module.params, module.check_mode)
     except ApiError as error:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import demand_kept
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_label_value, invalid_qualified_name
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import (
+    invalid_label_value,
+    invalid_qualified_name,
+)
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/: these prefixes are Kubernetes' own.
 RESERVED = ("kubernetes.io", "k8s.io")
@@ -65,7 +68,9 @@ def problems_of_labels(where, labels, to_remove):
 
 def validate(params):
     """Raise one ApiError that names everything wrong with the options."""
-    problems = _nodes.problems_of_names(params["nodes"]) + problems_of_labels("", params["labels"], params["labels_to_remove"])
+    problems = _nodes.problems_of_names(params["nodes"]) + problems_of_labels(
+        "", params["labels"], params["labels_to_remove"]
+    )
     for entry in params["nodes"]:
         problems += problems_of_labels(f"node {entry['name']}: ", entry["labels"], entry["labels_to_remove"])
     _nodes.refuse(problems, "the labels asked for can't be set")
@@ -115,10 +120,15 @@ def run(api, params, check_mode):
     found = _nodes.read_nodes(api, list(wishes), metadata_only=True)[0]
     jobs = {name: wish for name, wish in wishes.items() if difference(_labels(found[name]), wish)}
     if check_mode:
-        answers = {name: (_labels(found[name]), applied(_labels(found[name]), difference(_labels(found[name]), wish))) for name, wish in jobs.items()}
+        answers = {
+            name: (_labels(found[name]), applied(_labels(found[name]), difference(_labels(found[name]), wish)))
+            for name, wish in jobs.items()
+        }
     else:
         answers = _nodes.write_all(jobs, lambda name, wish: _write(api, found[name], wish, params["require_originals"]))
-    return result_of(list(wishes), {name: answers.get(name) or (_labels(found[name]), _labels(found[name])) for name in wishes})
+    return result_of(
+        list(wishes), {name: answers.get(name) or (_labels(found[name]), _labels(found[name])) for name in wishes}
+    )
 
 
 def _write(api, node, wish, require_originals):
@@ -131,13 +141,18 @@ def _write(api, node, wish, require_originals):
     before, after = _nodes.patch_until_current(api, node, plan)
     left = difference(_labels(after), wish)
     if left:
-        raise ApiError(f"the API server accepted the labels but its answer differs at {', '.join(sorted(left))}: an admission webhook changes them")
+        raise ApiError(
+            f"the API server accepted the labels but its answer differs at {', '.join(sorted(left))}: an admission webhook changes them"
+        )
     return _labels(before), _labels(after)
 
 
 def result_of(names, pairs):
     """The module's result from {name: (labels before, labels after)}; the diff holds only what changes."""
-    nodes = [{"name": name, "changed": pairs[name][0] != pairs[name][1], "before": pairs[name][0], "after": pairs[name][1]} for name in names]
+    nodes = [
+        {"name": name, "changed": pairs[name][0] != pairs[name][1], "before": pairs[name][0], "after": pairs[name][1]}
+        for name in names
+    ]
     before, after = {}, {}
     for node in (node for node in nodes if node["changed"]):
         keys = [key for key in {**node["before"], **node["after"]} if node["before"].get(key) != node["after"].get(key)]

@@ -56,7 +56,11 @@ def resources_plan(status, kept, declared, prefix, untouchable=frozenset()):
     def is_declared(name):
         return declared is not None and (name in declared or name.startswith(prefix))
 
-    back = {name: fields for name, fields in kept.items() if not is_declared(name) and name not in untouchable and _fields(status, name) != fields}
+    back = {
+        name: fields
+        for name, fields in kept.items()
+        if not is_declared(name) and name not in untouchable and _fields(status, name) != fields
+    }
     still = {name: fields for name, fields in kept.items() if is_declared(name)}
     present = {name for field in FIELDS for name in status.get(field) or {} if invalid_resource_name(name) is None}
     new = {}
@@ -89,7 +93,11 @@ class Plan:
             self.labels, self.kept["labels"] = labels_plan(metadata.get("labels") or {}, kept["labels"], declared)
         if "resources" in scope:
             declared = {name: parse_quantity(value) for name, value in entry["resources"].items()} if entry else None
-            owned = {name for name in owned_by_kubelet(node) & kept["resources"].keys() if parse_quantity(_fields(status, name).get("capacity", 0))}
+            owned = {
+                name
+                for name in owned_by_kubelet(node) & kept["resources"].keys()
+                if parse_quantity(_fields(status, name).get("capacity", 0))
+            }
             self.resources, self.kept["resources"] = resources_plan(status, kept["resources"], declared, prefix, owned)
         self.changes_annotation = self.kept != kept
 
@@ -112,12 +120,17 @@ def run(api, params, check_mode):
     problems = _nodes.problems_of_names(params["nodes"])
     for entry in params["nodes"]:
         where = f"node {entry['name']}: "
-        problems += problems_of_labels(where, entry["labels"], None) + problems_of_resources(where, entry["resources"], None)
+        problems += problems_of_labels(where, entry["labels"], None) + problems_of_resources(
+            where, entry["resources"], None
+        )
     _nodes.refuse(problems, "what is declared can't be, so nothing is kept")
     entries = {entry["name"]: entry for entry in params["nodes"]}
     nodes = {node["metadata"]["name"]: node for node in api.list("nodes")[0]}
     unknown = [name for name in entries if name not in nodes]
-    _nodes.refuse([f"no such node: {', '.join(unknown)}"] if unknown else [], f"{len(unknown)} of {len(entries)} nodes do not exist at {api.host}")
+    _nodes.refuse(
+        [f"no such node: {', '.join(unknown)}"] if unknown else [],
+        f"{len(unknown)} of {len(entries)} nodes do not exist at {api.host}",
+    )
 
     def plan_of(node):
         return Plan(node, entries.get(node["metadata"]["name"]), params["scope"], params["resources_prefix"])
@@ -144,7 +157,9 @@ def _write(api, node, plan_of):
         node = _nodes.patch_until_current(api, node, metadata)[1]
         if not plan_of(node):
             return
-    raise ApiError("the API server accepted what was put back but its answer does not hold it; something changes it on its way, or another run works on the node")
+    raise ApiError(
+        "the API server accepted what was put back but its answer does not hold it; something changes it on its way, or another run works on the node"
+    )
 
 
 def result_of(nodes, plans):
@@ -158,7 +173,13 @@ def result_of(nodes, plans):
         after[name] = {"labels": plan.labels, "resources": plan.resources, "originals": plan.kept}
     return {
         "changed": bool(plans),
-        "kept": {name: plan.kept for name, plan in sorted(plans.items()) if plan.changes_annotation and plan.annotation()},
-        "put_back": {name: {"labels": plan.labels, "resources": plan.resources} for name, plan in sorted(plans.items()) if plan.labels or plan.resources},
+        "kept": {
+            name: plan.kept for name, plan in sorted(plans.items()) if plan.changes_annotation and plan.annotation()
+        },
+        "put_back": {
+            name: {"labels": plan.labels, "resources": plan.resources}
+            for name, plan in sorted(plans.items())
+            if plan.labels or plan.resources
+        },
         "diff": {"before": before, "after": after},
     }

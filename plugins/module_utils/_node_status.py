@@ -68,12 +68,16 @@ def problems_of_resources(where, resources, to_remove):
 
 def validate(params):
     """Raise one ApiError that names everything wrong with the options."""
-    problems = _nodes.problems_of_names(params["nodes"]) + problems_of_resources("", params["resources"], params["resources_to_remove"])
+    problems = _nodes.problems_of_names(params["nodes"]) + problems_of_resources(
+        "", params["resources"], params["resources_to_remove"]
+    )
     for entry in params["nodes"]:
         problems += problems_of_resources(f"node {entry['name']}: ", entry["resources"], entry["resources_to_remove"])
     prefix = params["resources_prefix"]
     if prefix is not None and "/" not in prefix:
-        problems.append(f"resources_prefix {prefix!r}: it must hold a domain and a slash, such as nvidia.com/ or nvidia.com/mig-")
+        problems.append(
+            f"resources_prefix {prefix!r}: it must hold a domain and a slash, such as nvidia.com/ or nvidia.com/mig-"
+        )
     _nodes.refuse(problems, "the resources asked for can't be set")
 
 
@@ -93,17 +97,26 @@ def extended(node):
     """A node's extended resources: {capacity: {name: int}, allocatable: {name: int}}."""
     status = node.get("status") or {}
     return {
-        field: {name: parse_quantity(value) for name, value in (status.get(field) or {}).items() if invalid_resource_name(name) is None} for field in FIELDS
+        field: {
+            name: parse_quantity(value)
+            for name, value in (status.get(field) or {}).items()
+            if invalid_resource_name(name) is None
+        }
+        for field in FIELDS
     }
 
 
 def difference(current, wish):
     """What differs, per field: {capacity: {name: int, or None to remove}, allocatable: the same}."""
     present = set(current["capacity"]) | set(current["allocatable"])
-    gone = {name for name in present if name in wish["remove"] or (wish["prefix"] and name.startswith(wish["prefix"]))} - set(wish["set"])
+    gone = {
+        name for name in present if name in wish["remove"] or (wish["prefix"] and name.startswith(wish["prefix"]))
+    } - set(wish["set"])
     changes = {}
     for field in FIELDS:
-        changes[field] = {name: quantity for name, quantity in wish["set"].items() if current[field].get(name) != quantity}
+        changes[field] = {
+            name: quantity for name, quantity in wish["set"].items() if current[field].get(name) != quantity
+        }
         changes[field].update({name: None for name in gone if name in current[field]})
     return changes
 
@@ -151,14 +164,19 @@ def run(api, params, check_mode):
     if not wishes:
         return result_of([], {})
     found, version = _nodes.read_nodes(api, list(wishes))
-    _nodes.refuse([text for name in wishes for text in refusals(found[name], wishes[name], params["force"])], "some resources belong to the kubelet")
+    _nodes.refuse(
+        [text for name in wishes for text in refusals(found[name], wishes[name], params["force"])],
+        "some resources belong to the kubelet",
+    )
     await_kubelets(api, found, wishes, version)
     jobs = {name: wish for name, wish in wishes.items() if patch_of(difference(extended(found[name]), wish))}
     if check_mode:
         answers = {name: (extended(found[name]), foreseen(extended(found[name]), wish)) for name, wish in jobs.items()}
     else:
         answers = _nodes.write_all(jobs, lambda name, wish: _write(api, found[name], wish, params))
-    return result_of(list(wishes), {name: answers.get(name) or (extended(found[name]), extended(found[name])) for name in wishes})
+    return result_of(
+        list(wishes), {name: answers.get(name) or (extended(found[name]), extended(found[name])) for name in wishes}
+    )
 
 
 def lagging(node, wish):
@@ -199,7 +217,9 @@ def _write(api, node, wish, params):
     left = difference(extended(after), wish)
     if patch_of(left):
         names = ", ".join(sorted({**left["capacity"], **left["allocatable"]}))
-        raise ApiError(f"the API server accepted the status but its answer does not hold what was asked for {names}; something changes it on its way")
+        raise ApiError(
+            f"the API server accepted the status but its answer does not hold what was asked for {names}; something changes it on its way"
+        )
     return extended(before), extended(after)
 
 
@@ -222,6 +242,12 @@ def result_of(names, pairs):
         old, new = (_shown(resources) for resources in pairs[name])
         nodes.append({"name": name, "changed": old != new, "before": old, "after": new})
         if old != new:
-            before[name] = {field: {key: value for key, value in old[field].items() if new[field].get(key) != value} for field in FIELDS}
-            after[name] = {field: {key: value for key, value in new[field].items() if old[field].get(key) != value} for field in FIELDS}
+            before[name] = {
+                field: {key: value for key, value in old[field].items() if new[field].get(key) != value}
+                for field in FIELDS
+            }
+            after[name] = {
+                field: {key: value for key, value in new[field].items() if old[field].get(key) != value}
+                for field in FIELDS
+            }
     return {"changed": bool(before), "nodes": nodes, "diff": {"before": before, "after": after}}

@@ -24,8 +24,13 @@ def problems_of_names(nodes):
     """Strings for entries of O(nodes) that have no name or the name of another one."""
     names = [entry["name"] for entry in nodes]
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) != len(names) else []
-    problems = [f"node {name!r} stands {names.count(name)} times in nodes: say everything about a node in one entry" for name in repeated]
-    return problems + [f"nodes[{index}].name is empty: give the name of a Node object" for index, name in enumerate(names) if not name]
+    problems = [
+        f"node {name!r} stands {names.count(name)} times in nodes: say everything about a node in one entry"
+        for name in repeated
+    ]
+    return problems + [
+        f"nodes[{index}].name is empty: give the name of a Node object" for index, name in enumerate(names) if not name
+    ]
 
 
 def read_nodes(api, names, metadata_only=False):
@@ -36,7 +41,10 @@ def read_nodes(api, names, metadata_only=False):
     wanted = set(names)
     found = {item["metadata"]["name"]: item for item in items if item["metadata"]["name"] in wanted}
     unknown = [name for name in names if name not in found]
-    refuse([f"no such node: {', '.join(unknown)}"] if unknown else [], f"{len(unknown)} of {len(names)} nodes do not exist at {api.host}")
+    refuse(
+        [f"no such node: {', '.join(unknown)}"] if unknown else [],
+        f"{len(unknown)} of {len(names)} nodes do not exist at {api.host}",
+    )
     return found, version
 
 

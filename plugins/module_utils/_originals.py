@@ -41,10 +41,16 @@ def originals_of(node):
 
 
 def _is_whole(kept):
-    if kept.keys() != {"labels", "resources"} or not all(value is None or isinstance(value, str) for value in kept["labels"].values()):
+    if kept.keys() != {"labels", "resources"} or not all(
+        value is None or isinstance(value, str) for value in kept["labels"].values()
+    ):
         return False
     for name, fields in kept["resources"].items():
-        if invalid_resource_name(name) or not fields.keys() <= set(FIELDS) or not all(isinstance(value, str) for value in fields.values()):
+        if (
+            invalid_resource_name(name)
+            or not fields.keys() <= set(FIELDS)
+            or not all(isinstance(value, str) for value in fields.values())
+        ):
             return False
         for value in fields.values():
             parse_quantity(value)

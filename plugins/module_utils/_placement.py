@@ -12,7 +12,11 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiEr
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._nodes import refuse
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_dns_subdomain
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import is_extended, requested, scheduled_condition
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import (
+    is_extended,
+    requested,
+    scheduled_condition,
+)
 
 # Seconds after which a watch is opened anew, so that a connection that died unnoticed costs no more than this.
 LONGEST_WATCH = 60
@@ -45,7 +49,9 @@ def is_decided(pod):
     if pod is None or pod["metadata"].get("deletionTimestamp"):
         return False
     condition = scheduled_condition(pod)
-    return bool(pod["spec"].get("nodeName")) or (condition.get("status") == "False" and condition.get("reason") == "Unschedulable")
+    return bool(pod["spec"].get("nodeName")) or (
+        condition.get("status") == "False" and condition.get("reason") == "Unschedulable"
+    )
 
 
 def last_seen(pod):
@@ -56,7 +62,9 @@ def last_seen(pod):
         return "is being deleted"
     condition = scheduled_condition(pod)
     if condition:
-        return one_line(f"PodScheduled={condition.get('status')} {condition.get('reason', '')} {condition.get('message', '')}")
+        return one_line(
+            f"PodScheduled={condition.get('status')} {condition.get('reason', '')} {condition.get('message', '')}"
+        )
     return "exists, and no scheduler has looked at it: does the scheduler run, is spec.schedulerName right?"
 
 

@@ -70,10 +70,12 @@ from ansible.module_utils.urls import open_url
 
 def ask(url: str, timeout: int) -> dict:
     try:
-        response = open_url(url, timeout=timeout, force_basic_auth=True, unredirected_headers=["Authorization"], decompress=False)
+        response = open_url(
+            url, timeout=timeout, force_basic_auth=True, unredirected_headers=["Authorization"], decompress=False
+        )
     except urllib.error.HTTPError as error:
         return {"status": error.code, "msg": str(error)}
-    except Exception as error:  # whatever keeps a server from answering: DNS, TCP, TLS, HTTP, or a URL that is none
+    except Exception as error:  # noqa: BLE001 - whatever keeps a server from answering: DNS, TCP, TLS, HTTP, or a URL that is none
         return {"status": -1, "msg": str(error)}
     response.close()
     return {"status": response.code, "msg": "OK"}
@@ -83,7 +85,9 @@ def ask_all(urls: dict[str, str], timeout: int) -> dict[str, dict]:
     answers = {name: {"status": -1, "msg": f"no answer within {timeout} s"} for name in urls}
     until = time.monotonic() + timeout
     # Threads that are still waiting when the time is up end with the module.
-    threads = [threading.Thread(target=lambda n=name: found.update({n: ask(urls[n], timeout)}), daemon=True) for name in urls]
+    threads = [
+        threading.Thread(target=lambda n=name: found.update({n: ask(urls[n], timeout)}), daemon=True) for name in urls
+    ]
     found: dict[str, dict] = {}
     for thread in threads:
         thread.start()
@@ -94,7 +98,10 @@ def ask_all(urls: dict[str, str], timeout: int) -> dict[str, dict]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"urls": {"type": "dict", "required": True, "no_log": True}, "timeout": {"type": "int", "default": 10}},
+        argument_spec={
+            "urls": {"type": "dict", "required": True, "no_log": True},
+            "timeout": {"type": "int", "default": 10},
+        },
         supports_check_mode=True,
     )
     module.exit_json(changed=False, answers=ask_all(module.params["urls"], module.params["timeout"]))

@@ -16,12 +16,11 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Iterator
 
 import yaml
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError, connect
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import kwok_kubeconfig
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kind_programs import demand, run
@@ -47,7 +46,13 @@ def configuration(name: str, nodes: list[str]) -> str:
     lines = ["kind: Cluster", "apiVersion: kind.x-k8s.io/v1alpha4", "nodes:", "  - role: control-plane", labels]
     for node in nodes:
         patch = ["kind: JoinConfiguration", "nodeRegistration:", f"  name: {json.dumps(node)}"]
-        lines += ["  - role: worker", labels, "    kubeadmConfigPatches:", "      - |", *(f"        {line}" for line in patch)]
+        lines += [
+            "  - role: worker",
+            labels,
+            "    kubeadmConfigPatches:",
+            "      - |",
+            *(f"        {line}" for line in patch),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -146,7 +151,9 @@ class KindCluster:
             return
         with contextlib.suppress(ClusterError):
             self._clear_failed(killed=answer.code is None, said=answer.said)
-        why = f"it did not end within {CREATE_LIMIT / 60:g} minutes and said last" if answer.code is None else "kind says"
+        why = (
+            f"it did not end within {CREATE_LIMIT / 60:g} minutes and said last" if answer.code is None else "kind says"
+        )
         raise ClusterError(f"kind could not make the cluster {self.name}; {why}: {answer.said}")
 
     def _clear_failed(self, killed: bool, said: str) -> None:
@@ -158,7 +165,11 @@ class KindCluster:
 
     def delete(self) -> None:
         with self._scratch() as scratch:
-            demand(["kind", "delete", "cluster", "--name", self.name, "--kubeconfig", str(scratch)], f"deleting the kind cluster {self.name}", DELETE_LIMIT)
+            demand(
+                ["kind", "delete", "cluster", "--name", self.name, "--kubeconfig", str(scratch)],
+                f"deleting the kind cluster {self.name}",
+                DELETE_LIMIT,
+            )
 
     @contextlib.contextmanager
     def _scratch(self) -> Iterator[Path]:
@@ -174,7 +185,15 @@ class KindCluster:
 
     def _containers(self) -> dict[str, str]:
         """Name -> state, such as running or exited, of its containers."""
-        command = ["docker", "ps", "-a", "--filter", f"label=io.x-k8s.kind.cluster={self.name}", "--format", "{{.Names}} {{.State}}"]
+        command = [
+            "docker",
+            "ps",
+            "-a",
+            "--filter",
+            f"label=io.x-k8s.kind.cluster={self.name}",
+            "--format",
+            "{{.Names}} {{.State}}",
+        ]
         lines = demand(command, f"listing the containers of the kind cluster {self.name}").splitlines()
         return dict(sorted(line.split()[:2] for line in lines if line.strip()))
 

@@ -58,13 +58,24 @@ def run(command: list[str], seconds: float = PATIENCE) -> Answer:
     """Run docker or kind, no longer than so many seconds, nor longer than this process."""
     # kind would ask podman or nerdctl instead of the docker that was looked at.
     environment = {key: value for key, value in os.environ.items() if key != "KIND_EXPERIMENTAL_PROVIDER"}
-    with tempfile.TemporaryFile("w+", errors="replace") as output, tempfile.TemporaryFile("w+", errors="replace") as errors:
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as output,
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
+    ):
         try:
             process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, preexec_fn=prepare_child, process_group=0
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                preexec_fn=prepare_child,  # noqa: PLW1509 - this process has one thread
+                process_group=0,
             )
         except OSError as error:
-            raise ClusterError(f"{shutil.which(command[0]) or command[0]} cannot be run ({error.strerror}): mend or replace it") from error
+            raise ClusterError(
+                f"{shutil.which(command[0]) or command[0]} cannot be run ({error.strerror}): mend or replace it"
+            ) from error
         code = _end_of(process, seconds)
         output.seek(0)
         errors.seek(0)
@@ -88,7 +99,9 @@ def demand(command: list[str], what: str, seconds: float = PATIENCE) -> str:
     """What a command prints, which must succeed. what: for the message, such as "listing kind's clusters"."""
     answer = run(command, seconds)
     if answer.code is None:
-        raise ClusterError(f"{what} failed: `{' '.join(command)}` did not end within {seconds:g} s. Does docker work (docker ps)?")
+        raise ClusterError(
+            f"{what} failed: `{' '.join(command)}` did not end within {seconds:g} s. Does docker work (docker ps)?"
+        )
     if answer.code:
         raise ClusterError(f"{what} failed; {command[0]} says: {answer.said}")
     return answer.output
@@ -96,7 +109,9 @@ def demand(command: list[str], what: str, seconds: float = PATIENCE) -> str:
 
 def check_installed(program: str) -> None:
     if not shutil.which(program):
-        raise ProgramMissing(f"provider kind needs {program}, and PATH has no program of that name: {WHERE_TO_GET[program]}")
+        raise ProgramMissing(
+            f"provider kind needs {program}, and PATH has no program of that name: {WHERE_TO_GET[program]}"
+        )
 
 
 def check_docker() -> None:
@@ -104,7 +119,11 @@ def check_docker() -> None:
     check_installed("docker")
     answer = run(["docker", "version"], DOCKER_PATIENCE)
     if answer.code != 0:
-        said = f"docker version says: {answer.said}" if answer.code else f"docker version did not end within {DOCKER_PATIENCE} s"
+        said = (
+            f"docker version says: {answer.said}"
+            if answer.code
+            else f"docker version did not end within {DOCKER_PATIENCE} s"
+        )
         raise ClusterError(
             f"the docker daemon does not answer ({said}): start it (systemctl start docker, or Docker Desktop), and see that DOCKER_HOST and this"
             " user's rights let `docker version` show a server"
@@ -135,8 +154,11 @@ def sentence(text: str) -> str:
     lines = [line for line in lines if line and not ASIDE.match(line)]
     # kind puts below its error what the program said that it had called: that one's last line tells most.
     errors = [index for index, line in enumerate(lines) if line.startswith("ERROR: ")]
-    lines = lines[errors[-1]:] if errors else lines[-1:]
-    parts = [line.removeprefix("ERROR: ").removeprefix("Command Output: ")[:300] for line in (lines if len(lines) < 2 else [lines[0], lines[-1]])]
+    lines = lines[errors[-1] :] if errors else lines[-1:]
+    parts = [
+        line.removeprefix("ERROR: ").removeprefix("Command Output: ")[:300]
+        for line in (lines if len(lines) < 2 else [lines[0], lines[-1]])
+    ]
     told = ": ".join(parts)
     for pattern, instead in SECRETS:
         told = pattern.sub(instead, told)

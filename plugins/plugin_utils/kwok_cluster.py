@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import yaml
-
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import kwok_kubeconfig
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kwok_processes import (
     end,
@@ -111,7 +110,9 @@ class KwokCluster:
             )
         # kwok reads its --config as a list with commas and quotes.
         if re.search(r'[,"\n]', str(self.root)):
-            raise ClusterError(f"the path {self.root} has a comma, a double quote or a line break, which kwok cannot take: set lab_root to another")
+            raise ClusterError(
+                f"the path {self.root} has a comma, a double quote or a line break, which kwok cannot take: set lab_root to another"
+            )
         if self._kubeconfig_is_foreign():
             raise foreign_kubeconfig(self.kubeconfig)
 
@@ -150,7 +151,9 @@ class KwokCluster:
 
     def write_kubeconfig(self) -> bool:
         """Write the one kubeconfig of the cluster, mode 0600, certificates inside; True where it changed."""
-        return kwok_kubeconfig.write(self.kubeconfig, kwok_kubeconfig.compose(self.name, self.server(), self.folder / "pki"))
+        return kwok_kubeconfig.write(
+            self.kubeconfig, kwok_kubeconfig.compose(self.name, self.server(), self.folder / "pki")
+        )
 
     def _kubeconfig_is_foreign(self) -> bool:
         at_home = os.path.realpath(self.kubeconfig) == str(self.root / "kubeconfig")
@@ -276,9 +279,20 @@ class KwokCluster:
         command = [self.programs["kwokctl"], verb, "cluster", f"--name={self.name}"]
         if verb == "create":
             # kwokctl insists on adding a context to some kubeconfig: not to the user's own.
-            command += ["--runtime=binary", f"--config={self.state / 'kwokctl.yaml'}", f"--kubeconfig={self.state / 'kubeconfig'}"]
+            command += [
+                "--runtime=binary",
+                f"--config={self.state / 'kwokctl.yaml'}",
+                f"--kubeconfig={self.state / 'kubeconfig'}",
+            ]
         return subprocess.Popen(
-            command, env=environment, cwd=self.state, text=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=prepare_child
+            command,
+            env=environment,
+            cwd=self.state,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=prepare_child,  # noqa: PLW1509 - this process has one thread
         )
 
     def _await_up(self, kwokctl: subprocess.Popen[str], deadline: float) -> bool:
@@ -328,7 +342,9 @@ class KwokCluster:
 
     def stop(self, binaries: set[str] | None = None, patience: float = 10.0) -> None:
         """End this cluster's processes, or those of `binaries`, and no others."""
-        pids = {program_name(path): pids for path, pids in self.running().items() if binaries is None or path in binaries}
+        pids = {
+            program_name(path): pids for path, pids in self.running().items() if binaries is None or path in binaries
+        }
         for name in PROGRAMS:
             for pid in pids.get(name, []):
                 end(pid, patience)
@@ -337,7 +353,9 @@ class KwokCluster:
         """Whether there is anything to remove. Raises ClusterError where only clusters of other names are."""
         others = self._other_clusters()
         if others and not self.folder.exists() and not self.running():
-            raise ClusterError(f"below {self.root} is no cluster {self.name!r} but {', '.join(others)}: set control_plane_name to the one that is meant")
+            raise ClusterError(
+                f"below {self.root} is no cluster {self.name!r} but {', '.join(others)}: set control_plane_name to the one that is meant"
+            )
         return bool(self.running() or self._own_paths())
 
     def remove(self) -> bool:

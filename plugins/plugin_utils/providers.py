@@ -9,8 +9,8 @@ import contextlib
 import errno
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.kwok_processes import lock_file
 
@@ -36,7 +36,9 @@ class ClusterError(Exception):
 
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
-        raise ClusterError(f"the cluster's name {name!r} is not made of small letters, digits and inner dashes: set control_plane_name")
+        raise ClusterError(
+            f"the cluster's name {name!r} is not made of small letters, digits and inner dashes: set control_plane_name"
+        )
 
 
 def explain(error: OSError, root: Path) -> str:
@@ -46,7 +48,9 @@ def explain(error: OSError, root: Path) -> str:
 
 
 def foreign_kubeconfig(path: Path) -> ClusterError:
-    return ClusterError(f"{path} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file")
+    return ClusterError(
+        f"{path} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file"
+    )
 
 
 def lock_path(root: Path) -> Path:

@@ -40,7 +40,15 @@ def _is_base(url: str) -> bool:
     except ValueError:
         return False
     clear = "@" not in parts.path and "@" not in (parts.password or "") and "@" not in (parts.username or "")
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and not parts.query and not parts.fragment and clear and url == url.strip()
+    return (
+        parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and port != 0
+        and not parts.query
+        and not parts.fragment
+        and clear
+        and url == url.strip()
+    )
 
 
 def plan(
@@ -58,7 +66,9 @@ def plan(
         return {"errors": errors}
     wanted = [program for program in programs if program["name"] in missing]
     architecture = ARCHITECTURES.get(machine, "")
-    without_sum = [program["name"] for program in wanted if program["release"] == WITHOUT_SUMS and program["name"] not in sums]
+    without_sum = [
+        program["name"] for program in wanted if program["release"] == WITHOUT_SUMS and program["name"] not in sums
+    ]
     downloadable = [program for program in wanted if architecture and program["name"] not in without_sum]
     silent = {release: answer["msg"] for release, answer in answers.items() if answer["status"] != 200}
     downloads: list[dict[str, Any]] = []
@@ -72,7 +82,9 @@ def plan(
         bases = {program["release"]: _shown(_base(program, urls)) for program in wanted}
         reasons += [f"{bases[release]}: {said}" for release, said in silent.items() if release in bases]
         if without_sum and architecture:
-            reasons.append(f"{' and '.join(without_sum)}: upstream publishes no SHA-256, and control_plane_sha256 has none")
+            reasons.append(
+                f"{' and '.join(without_sum)}: upstream publishes no SHA-256, and control_plane_sha256 has none"
+            )
     return {
         "errors": [],
         "architecture": architecture,

@@ -23,8 +23,11 @@ import time
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "roles" / "check" / "files" / "check-config.sh"
 NODES = 5000
 LIMIT = 1.0
-POOLS = (("container", "nvidia.com/gpu", 4), ("vm-passthrough", "nvidia.com/GA102GL_A10", 2),
-         ("vm-vgpu", "nvidia.com/NVIDIA_A10-12Q", 4))
+POOLS = (
+    ("container", "nvidia.com/gpu", 4),
+    ("vm-passthrough", "nvidia.com/GA102GL_A10", 2),
+    ("vm-vgpu", "nvidia.com/NVIDIA_A10-12Q", 4),
+)
 
 
 def node(number):
@@ -33,23 +36,56 @@ def node(number):
     name = "edge-%04d" % number
     labels = {"kubernetes.io/hostname": name, "nvidia.com/gpu.workload.config": workload}
     labels.update({"feature.node.kubernetes.io/cpu-cpuid.FEATURE%02d" % flag: "true" for flag in range(40)})
-    resources = {"cpu": "64", "memory": "527876516Ki", "pods": "110", "ephemeral-storage": "921498Mi",
-                 "hugepages-1Gi": "0", "hugepages-2Mi": "0", resource: str(quantity)}
-    conditions = [{"lastHeartbeatTime": "2025-03-01T10:00:00Z", "lastTransitionTime": "2025-02-01T10:00:00Z",
-                   "message": "kubelet has sufficient %s available" % kind, "reason": "KubeletHasSufficient" + kind,
-                   "status": "False", "type": kind} for kind in ("Memory", "Disk", "PID", "Ready")]
-    images = [{"names": ["registry.example.com/team/image-%02d@sha256:%064x" % (image, image * 7 ** 60 % 2 ** 256),
-                         "registry.example.com/team/image-%02d:1.%d.0" % (image, image)],
-               "sizeBytes": 10 ** 8 + image} for image in range(12)]
+    resources = {
+        "cpu": "64",
+        "memory": "527876516Ki",
+        "pods": "110",
+        "ephemeral-storage": "921498Mi",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        resource: str(quantity),
+    }
+    conditions = [
+        {
+            "lastHeartbeatTime": "2025-03-01T10:00:00Z",
+            "lastTransitionTime": "2025-02-01T10:00:00Z",
+            "message": f"kubelet has sufficient {kind} available",
+            "reason": "KubeletHasSufficient" + kind,
+            "status": "False",
+            "type": kind,
+        }
+        for kind in ("Memory", "Disk", "PID", "Ready")
+    ]
+    images = [
+        {
+            "names": [
+                "registry.example.com/team/image-%02d@sha256:%064x" % (image, image * 7**60 % 2**256),
+                "registry.example.com/team/image-%02d:1.%d.0" % (image, image),
+            ],
+            "sizeBytes": 10**8 + image,
+        }
+        for image in range(12)
+    ]
     return {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
-                     "creationTimestamp": "2025-01-01T10:00:00Z", "labels": labels, "name": name,
-                     "resourceVersion": str(10 ** 6 + number), "uid": "%08x-0000-4000-8000-000000000000" % number},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+            "creationTimestamp": "2025-01-01T10:00:00Z",
+            "labels": labels,
+            "name": name,
+            "resourceVersion": str(10**6 + number),
+            "uid": f"{number:08x}-0000-4000-8000-000000000000",
+        },
         "spec": {"podCIDR": "10.%d.%d.0/24" % (number // 256, number % 256), "providerID": "example://" + name},
-        "status": {"addresses": [{"address": name, "type": "Hostname"}], "allocatable": resources,
-                   "capacity": resources, "conditions": conditions, "images": images,
-                   "nodeInfo": {"architecture": "amd64", "kubeletVersion": "v1.37.2", "operatingSystem": "linux"}},
+        "status": {
+            "addresses": [{"address": name, "type": "Hostname"}],
+            "allocatable": resources,
+            "capacity": resources,
+            "conditions": conditions,
+            "images": images,
+            "nodeInfo": {"architecture": "amd64", "kubeletVersion": "v1.37.2", "operatingSystem": "linux"},
+        },
     }
 
 
@@ -87,8 +123,8 @@ def main(rounds):
         ours, theirs = (statistics.median(column) for column in zip(*times))
         print("dump              %6.1f MB, %d nodes" % (os.path.getsize(dump) / 1e6, NODES))
         print("check-config.sh   %6.3f s  (median of %d), peak memory %.0f MB" % (ours, rounds, peak_memory(checker)))
-        print("json.load         %6.3f s, peak memory %.0f MB" % (theirs, peak_memory(loader)))
-        print("ratio             %6.2f    (at most %.2f)" % (ours / theirs, LIMIT))
+        print(f"json.load         {theirs:6.3f} s, peak memory {peak_memory(loader):.0f} MB")
+        print(f"ratio             {ours / theirs:6.2f}    (at most {LIMIT:.2f})")
         return 0 if ours <= LIMIT * theirs else 1
 
 

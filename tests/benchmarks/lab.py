@@ -38,13 +38,26 @@ def play(root: Path, *arguments: str, playbook: str = "lab") -> None:
 
 def script(text: str, root: Path) -> None:
     config = next((root / "control-plane").rglob("kwok.yaml"))
-    kubectl = next(line.split()[1] for line in config.read_text().splitlines() if line.strip().startswith("kubectlBinary:"))
-    environment = {**os.environ, "KUBECONFIG": str(root / "control-plane" / "kubeconfig"), "KUBECTL": kubectl, "ROOT": str(root / "typed")}
+    kubectl = next(
+        line.split()[1] for line in config.read_text().splitlines() if line.strip().startswith("kubectlBinary:")
+    )
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(root / "control-plane" / "kubeconfig"),
+        "KUBECTL": kubectl,
+        "ROOT": str(root / "typed"),
+    }
     # From a file, since a thousand nodes are more than a command line takes, and kubectl may read standard input.
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
         file.write(text)
         file.flush()
-        subprocess.run(["bash", "-euo", "pipefail", file.name], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            ["bash", "-euo", "pipefail", file.name],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
 
 
 @contextmanager

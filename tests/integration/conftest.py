@@ -70,7 +70,10 @@ def binaries() -> Path:
     folder = Path(os.environ.get("GPUWL_BIN") or cache / f"{versions}_{platform.machine()}").resolve()
     missing = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
     if missing:
-        pytest.fail(f"no {', '.join(missing)} in {folder}: run `make programs`, or name a folder that has them in GPUWL_BIN", pytrace=False)
+        pytest.fail(
+            f"no {', '.join(missing)} in {folder}: run `make programs`, or name a folder that has them in GPUWL_BIN",
+            pytrace=False,
+        )
     return folder
 
 
@@ -117,7 +120,11 @@ class Cluster:
             {
                 "apiVersion": "v1",
                 "kind": "Node",
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+                "metadata": {
+                    "name": name,
+                    "labels": {"kubernetes.io/hostname": name},
+                    "annotations": {"kwok.x-k8s.io/node": "fake"},
+                },
                 "status": {"capacity": quantities, "allocatable": quantities},
             }
             for name in names
@@ -153,18 +160,39 @@ class Cluster:
     def start(self, command: list[str], wait: bool = True) -> None:
         """Start a component with the command line that kill() returned."""
         with open(self.folder / "restarted.log", "a", encoding="utf-8") as log:
-            subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+            subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, start_new_session=True)
         if wait:
-            _await(lambda: self.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok", 60, f"the API server to be ready; see {log.name}")
+            _await(
+                lambda: self.kubectl("get", "--raw", "/readyz", check=False).strip() == "ok",
+                60,
+                f"the API server to be ready; see {log.name}",
+            )
 
     def create(self) -> None:
         audit = self.folder / "audit.yaml"
         audit.write_text(AUDIT_POLICY)
-        (self.folder / "kwokctl.yaml").write_text(KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path, audit=audit, ports=_free_ports(6)))
-        command = [str(self.bin / "kwokctl"), "create", "cluster", "--config", str(self.folder / "kwokctl.yaml"), "--name=t", "--runtime=binary"]
+        (self.folder / "kwokctl.yaml").write_text(
+            KWOKCTL_CONFIGURATION.format(kubectl=self.kubectl_path, audit=audit, ports=_free_ports(6))
+        )
+        command = [
+            str(self.bin / "kwokctl"),
+            "create",
+            "cluster",
+            "--config",
+            str(self.folder / "kwokctl.yaml"),
+            "--name=t",
+            "--runtime=binary",
+        ]
         for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
             command += [f"--{name}-binary", str(self.bin / name)]
-        command += ["--kwok-controller-binary", str(self.bin / "kwok"), "--kubeconfig", str(self.kubeconfig), "--wait", "90s"]
+        command += [
+            "--kwok-controller-binary",
+            str(self.bin / "kwok"),
+            "--kubeconfig",
+            str(self.kubeconfig),
+            "--wait",
+            "90s",
+        ]
         environment = {**os.environ, "KWOK_WORKDIR": str(self.folder / "state"), "HOME": str(self.folder)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
         if done.returncode:
@@ -173,7 +201,11 @@ class Cluster:
 
     def await_namespace(self, name: str) -> None:
         """Wait until a namespace takes Pods, which is when the controller manager has made its service account."""
-        _await(lambda: "default" in self.kubectl("get", "serviceaccount", "-n", name, "-o", "name", check=False), 60, f"the service account of {name}")
+        _await(
+            lambda: "default" in self.kubectl("get", "serviceaccount", "-n", name, "-o", "name", check=False),
+            60,
+            f"the service account of {name}",
+        )
 
     def destroy(self) -> None:
         """End every process that has this cluster's folder in its command line, and remove the folder."""

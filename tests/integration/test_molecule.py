@@ -21,7 +21,12 @@ def passes(scenario: str) -> None:
     """Run a scenario, which must end well; nothing of it is left."""
     # molecule calls ansible by name, and warns about a molecule folder at the top level unless told where to look.
     programs = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "MOLECULE_GLOB": "molecule/*/molecule.yml", "NO_COLOR": "1"}
+    environment = {
+        **os.environ,
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "MOLECULE_GLOB": "molecule/*/molecule.yml",
+        "NO_COLOR": "1",
+    }
     done = subprocess.run(
         [programs / "molecule", "test", "--scenario-name", scenario],
         cwd=ROOT,
@@ -72,4 +77,7 @@ def test_the_kind_scenario_passes_and_leaves_nothing() -> None:
     if why:
         pytest.skip(f"the molecule scenario kind was left out, because {why}")
     passes("kind")
-    assert "gpuwl-molecule" not in subprocess.run(["kind", "get", "clusters"], capture_output=True, text=True, check=True).stdout.split()
+    assert (
+        "gpuwl-molecule"
+        not in subprocess.run(["kind", "get", "clusters"], capture_output=True, text=True, check=True).stdout.split()
+    )

@@ -41,8 +41,14 @@ def check_file(path: str, profile: str) -> Dict[str, Any]:
         return unread(path, str(error))
     labelled = [findings for findings in judged if findings is not None]
     findings = in_order([found for several in labelled for found in several])
-    return {"path": path, "exit_code": 1 if findings else 0, "checked": len(labelled),
-            "text": lab_text(findings, len(labelled)), "error": "", "findings": findings}
+    return {
+        "path": path,
+        "exit_code": 1 if findings else 0,
+        "checked": len(labelled),
+        "text": lab_text(findings, len(labelled)),
+        "error": "",
+        "findings": findings,
+    }
 
 
 def unread(path: str, error: str) -> Dict[str, Any]:
@@ -63,7 +69,7 @@ def main(arguments: List[str]) -> int:
         if result["text"]:
             _write(1, result["text"])
     except OSError as error:
-        result = {"exit_code": 2, "error": "cannot write the result: %s" % error.strerror}
+        result = {"exit_code": 2, "error": f"cannot write the result: {error.strerror}"}
     if result["error"]:
         try:
             _write(2, "check-config.sh: " + result["error"])

@@ -27,12 +27,12 @@ _VGPU_PROFILE = re.compile(r"-[0-9]+[A-Z]\Z")
 _EXPECTED = {
     "container": "exactly nvidia.com/gpu",
     "vm-passthrough": "one device model name (neither nvidia.com/gpu nor a vGPU profile),"
-                      " such as nvidia.com/GA102GL_A10",
+    " such as nvidia.com/GA102GL_A10",
     "vm-vgpu": "one vGPU profile name (it ends in a hyphen, digits and one capital letter),"
-               " such as nvidia.com/NVIDIA_A10-12Q",
+    " such as nvidia.com/NVIDIA_A10-12Q",
 }
 _REMEDIES = {
-    "unknown-workload-label": "Set the label %s to container, vm-passthrough or vm-vgpu." % WORKLOAD_LABEL,
+    "unknown-workload-label": f"Set the label {WORKLOAD_LABEL} to container, vm-passthrough or vm-vgpu.",
     "invalid-resource-quantity": "Find out what wrote the node's status: the kubelet writes whole numbers only.",
     "several-resources": "Leave one kind of GPU workload on the node; names left from an earlier use must stand at 0.",
     "no-resource": "Look at the device plugin that this label chooses: it has registered no device.",
@@ -62,16 +62,18 @@ def judge_lab(node: Dict[str, Any], context: Dict[str, Any]) -> List[Dict[str, A
         return []
     reasons = _reasons(label, advertised, unusable)
     name = node["metadata"]["name"]
-    return [finding(
-        kind="Node",
-        name=name,
-        node=name,
-        source=context.get("source"),
-        rule=reasons[0][0],
-        message="; ".join(text for rule, text in reasons),
-        remedy=_REMEDIES[reasons[0][0]],
-        evidence={"label": label, "resources": listed},
-    )]
+    return [
+        finding(
+            kind="Node",
+            name=name,
+            node=name,
+            source=context.get("source"),
+            rule=reasons[0][0],
+            message="; ".join(text for rule, text in reasons),
+            remedy=_REMEDIES[reasons[0][0]],
+            evidence={"label": label, "resources": listed},
+        )
+    ]
 
 
 # A second profile, what the operator really does, stands beside it once there is one.
@@ -111,12 +113,16 @@ def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -
     reasons = []
     known = isinstance(label, str) and label in _EXPECTED
     if not known:
-        reasons.append(("unknown-workload-label",
-                        "label value %s is none of container, vm-passthrough and vm-vgpu" % _quoted(label)))
+        reasons.append(
+            (
+                "unknown-workload-label",
+                f"label value {_quoted(label)} is none of container, vm-passthrough and vm-vgpu",
+            )
+        )
     for name, problem in unusable.items():
-        reasons.append(("invalid-resource-quantity", "resource %s: %s" % (name, problem)))
-    expected = "label %s expects %s" % (label, _EXPECTED[label]) if known else "expected one resource name"
-    found = "%s, the node advertises %s" % (expected, _found(advertised))
+        reasons.append(("invalid-resource-quantity", f"resource {name}: {problem}"))
+    expected = f"label {label} expects {_EXPECTED[label]}" if known else "expected one resource name"
+    found = f"{expected}, the node advertises {_found(advertised)}"
     if len(advertised) > 1:
         reasons.append(("several-resources", found + ": a node runs one kind of GPU workload"))
     elif known and not advertised and not unusable:
@@ -148,5 +154,5 @@ def _found(advertised: Dict[str, int]) -> str:
 def _quoted(label: Any) -> str:
     """Show a label's value, cut to a length for reading."""
     if not isinstance(label, str):
-        return "of the wrong type, %s," % json_type(label)
+        return f"of the wrong type, {json_type(label)},"
     return '"%s"' % (label if len(label) <= 63 else label[:60] + "...")

@@ -9,8 +9,11 @@ PodScheduled.
 
 from typing import Any, Dict, List, Tuple
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import identity, requested, scheduled_condition
-
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import (
+    identity,
+    requested,
+    scheduled_condition,
+)
 
 ORDER = "gpuwl.sandbox/order"
 
@@ -28,16 +31,18 @@ def decisions(pods: List[Dict[str, Any]], prefix: str = "nvidia.com/") -> List[D
         condition = scheduled_condition(pod)
         for resource, quantity in requested(pod, lambda name: name.startswith(prefix)).items():
             namespace, name = identity(pod)
-            found.append({
-                "namespace": namespace,
-                "name": name,
-                "resource": resource,
-                "quantity": quantity,
-                "phase": status.get("phase") or "Pending",
-                "node": node,
-                "reason": None if node else condition.get("reason"),
-                "message": None if node else condition.get("message"),
-            })
+            found.append(
+                {
+                    "namespace": namespace,
+                    "name": name,
+                    "resource": resource,
+                    "quantity": quantity,
+                    "phase": status.get("phase") or "Pending",
+                    "node": node,
+                    "reason": None if node else condition.get("reason"),
+                    "message": None if node else condition.get("message"),
+                }
+            )
     return found
 
 

@@ -39,7 +39,7 @@ def wrong_type(key: str, value: Any, kind: type) -> List[str]:
     """Errors for a value that is neither left out (None) nor of the kind, dict or list."""
     if value is None or isinstance(value, kind):
         return []
-    return ["%s must be a %s; found: %s" % (key, "list" if kind is list else "mapping", shown(value))]
+    return ["{} must be a {}; found: {}".format(key, "list" if kind is list else "mapping", shown(value))]
 
 
 def label_errors(key: str, labels: Any) -> List[str]:
@@ -47,10 +47,10 @@ def label_errors(key: str, labels: Any) -> List[str]:
     errors = wrong_type(key, labels, dict)
     for name, value in (labels or {}).items() if not errors else ():
         wrong = invalid_qualified_name(name)
-        errors += ["%s: %s is no label key: %s" % (key, shown(name), wrong)] if wrong else []
+        errors += [f"{key}: {shown(name)} is no label key: {wrong}"] if wrong else []
         wrong = invalid_label_value(value)
-        advice = ': put it in quotes' if isinstance(value, (bool, int, float)) else ''
-        errors += ["%s: %s of %s is no label value: %s%s" % (key, shown(value), shown(name), wrong, advice)] if wrong else []
+        advice = ": put it in quotes" if isinstance(value, (bool, int, float)) else ""
+        errors += [f"{key}: {shown(value)} of {shown(name)} is no label value: {wrong}{advice}"] if wrong else []
     return errors
 
 
@@ -59,16 +59,20 @@ def resource_errors(resources: Any, least: int) -> List[str]:
     errors = wrong_type("resources", resources, dict)
     for name, quantity in (resources or {}).items() if not errors else ():
         wrong = invalid_resource_name(name)
-        errors += ["resources: %s is no resource name: %s" % (shown(name), wrong)] if wrong else []
+        errors += [f"resources: {shown(name)} is no resource name: {wrong}"] if wrong else []
         try:
             if parse_quantity(quantity) < least:
                 errors.append("resources: %s: 0 asks for nothing: give %d or more" % (name, least))
         except ValueError as error:
-            errors.append("resources: %s: %s" % (name, error))
+            errors.append(f"resources: {name}: {error}")
     return errors
 
 
 def repeated(names: Iterable[Any], what: str) -> List[str]:
     """An error for each name that stands more than once, ascending."""
     counts = Counter(str(name) for name in names)
-    return ["the %s %s stands %d times: names must be unique" % (what, name, counts[name]) for name in sorted(counts) if counts[name] > 1]
+    return [
+        "the %s %s stands %d times: names must be unique" % (what, name, counts[name])
+        for name in sorted(counts)
+        if counts[name] > 1
+    ]

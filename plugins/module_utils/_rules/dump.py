@@ -34,7 +34,7 @@ def read_dump(path: str, kind: str, take: Callable[[Dict[str, Any]], Any]) -> Li
         with open(path, "rb") as stream:
             return _read(_Text(stream, CHUNK), Collector(kind, take), kind)
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        raise Unreadable("%s: %s" % (path, _problem(error, kind))) from None
+        raise Unreadable(f"{path}: {_problem(error, kind)}") from None
 
 
 def _problem(error: BaseException, kind: str) -> str:
@@ -44,12 +44,12 @@ def _problem(error: BaseException, kind: str) -> str:
     if isinstance(error, OSError):
         return "cannot be read: %s" % (error.strerror or error)
     if isinstance(error, UnicodeDecodeError):
-        return "it is no text in %s: %s" % (error.encoding.upper(), _HINT % kind.lower())
+        return f"it is no text in {error.encoding.upper()}: {_HINT % kind.lower()}"
     if isinstance(error, RecursionError):
         return "its JSON is nested too deeply"
     if isinstance(error, MemoryError):
         return "an item of it is larger than the memory"
-    return "it is no usable JSON: %s" % error
+    return f"it is no usable JSON: {error}"
 
 
 def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:
@@ -58,7 +58,7 @@ def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:
     if not start:
         raise Unreadable("it is empty: " + _HINT % kind.lower())
     if start != "{":
-        raise Unreadable('it starts with "%s": %s' % (text.sample(), _HINT % kind.lower()))
+        raise Unreadable(f'it starts with "{text.sample()}": {_HINT % kind.lower()}')
     top = {}  # type: Dict[str, Any]
     has_items = False
     text.at += 1
@@ -118,13 +118,13 @@ class _Text:
         while self.at == len(self._held) and not self._ended:
             self._fill(self._chunk)
             self.at = _SPACE.match(self._held, self.at).end()
-        return self._held[self.at:self.at + 1]
+        return self._held[self.at : self.at + 1]
 
     def expect(self, characters: str) -> str:
         """Skip white space and take the next character, which must be one of these."""
         found = self.peek()
         if not found or found not in characters:
-            raise self.broken(" or ".join('"%s"' % one for one in characters))
+            raise self.broken(" or ".join(f'"{one}"' for one in characters))
         self.at += 1
         return found
 
@@ -146,14 +146,14 @@ class _Text:
                 cut = error.msg.startswith("Unterminated string") or error.pos + 16 > len(self._held)
                 if self._ended or not cut:
                     self.at = len(self._held) if error.msg.startswith("Unterminated string") else error.pos
-                    raise self.broken("valid JSON (%s)" % error.msg) from None
+                    raise self.broken(f"valid JSON ({error.msg})") from None
             self._fill(more)
             more *= 2
 
     def broken(self, expected: str) -> Unreadable:
         """Make the error for text that is no JSON at this place."""
         self.peek()
-        rest = self._held[self.at:]
+        rest = self._held[self.at :]
         if self._ended and any(word.startswith(rest) for word in ("true", "false", "null", "-")):
             return Unreadable("it ends within the JSON, after %d characters: is it truncated?" % self.place())
         return Unreadable('it is no JSON at character %d: "%s", expected %s' % (self.place(), self.sample(), expected))
@@ -164,16 +164,16 @@ class _Text:
 
     def sample(self) -> str:
         """Return some of the text that follows, for a message."""
-        return self._held[self.at:self.at + 20]
+        return self._held[self.at : self.at + 20]
 
     def _fill(self, size: int) -> None:
         """Drop what has been read and read on."""
         raw = self._stream.read(size)
         self._ended = not raw
-        self._held = self._held[self.at:] + self._decode(raw, final=self._ended)
+        self._held = self._held[self.at :] + self._decode(raw, final=self._ended)
         self._dropped += self.at
         self.at = 0
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError("%s is no JSON number" % constant)
+    raise ValueError(f"{constant} is no JSON number")

@@ -35,7 +35,7 @@ def finding(
     evidence: the values the judgement rests on, as they were found.
     """
     if severity not in SEVERITIES:
-        raise ValueError("severity %r is none of %s" % (severity, ", ".join(SEVERITIES)))
+        raise ValueError("severity {!r} is none of {}".format(severity, ", ".join(SEVERITIES)))
     return {
         "subject": {"kind": kind, "namespace": namespace, "name": name},
         "node": node,

@@ -21,8 +21,9 @@ def selector_mismatch(pod: Dict[str, Any], node: Dict[str, Any]) -> Optional[str
     """Return which of a Pod's nodeSelector or required node affinity a Node fails, in words, or None."""
     spec = pod.get("spec") or {}
     labels = node["metadata"].get("labels") or {}
-    failed = ["%s=%s" % (key, value) for key, value in sorted((spec.get("nodeSelector") or {}).items())
-              if labels.get(key) != value]
+    failed = [
+        f"{key}={value}" for key, value in sorted((spec.get("nodeSelector") or {}).items()) if labels.get(key) != value
+    ]
     if failed:
         return "its nodeSelector wants " + ", ".join(failed)
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
@@ -49,7 +50,7 @@ def untolerated_taints(pod: Dict[str, Any], node: Dict[str, Any]) -> List[str]:
         if any(_tolerates(toleration, taint) for toleration in tolerations):
             continue
         value = "=" + taint["value"] if taint.get("value") else ""
-        text = "%s%s:%s" % (taint.get("key"), value, taint["effect"])
+        text = "{}{}:{}".format(taint.get("key"), value, taint["effect"])
         if text not in shown:
             shown.append(text)
     return shown
@@ -61,8 +62,9 @@ def _term_matches(term: Dict[str, Any], labels: Dict[str, Any], name: str) -> bo
     fields = term.get("matchFields") or []
     if not expressions and not fields:
         return False
-    return (all(_holds(one, labels) for one in expressions)
-            and all(_holds(one, {"metadata.name": name}) for one in fields))
+    return all(_holds(one, labels) for one in expressions) and all(
+        _holds(one, {"metadata.name": name}) for one in fields
+    )
 
 
 def _holds(expression: Dict[str, Any], present: Dict[str, Any]) -> bool:

@@ -37,6 +37,7 @@ def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: s
     request cannot take, each with node, resource, free, reasons and detail.
     Reasons: name, selector, taint, quantity, other.
     """
+
     def counted(name: str) -> bool:
         return name.startswith(prefix)
 
@@ -80,8 +81,9 @@ def _count_requests(
 
 
 def _entry(result: Dict[str, Any], resource: str) -> Dict[str, Any]:
-    return result.setdefault(resource, {
-        "nodes": [], "capacity": 0, "allocatable": 0, "requested": 0, "free": 0, "pending": []})
+    return result.setdefault(
+        resource, {"nodes": [], "capacity": 0, "allocatable": 0, "requested": 0, "free": 0, "pending": []}
+    )
 
 
 def _pool(node: Dict[str, Any], counted: Callable[[str], bool]) -> Dict[str, Any]:
@@ -109,9 +111,15 @@ def _add_pending(
             obstacles = []
             for pool, bars in zip(pools, barred):
                 obstacles.extend(_obstacles(pool, bars, resource, requests, message))
-            result[resource]["pending"].append({
-                "namespace": namespace, "name": name, "quantity": quantity, "message": message,
-                "cannot_use": obstacles})
+            result[resource]["pending"].append(
+                {
+                    "namespace": namespace,
+                    "name": name,
+                    "quantity": quantity,
+                    "message": message,
+                    "cannot_use": obstacles,
+                }
+            )
 
 
 def _barred(pod: Dict[str, Any], node: Dict[str, Any]) -> List[Tuple[str, str]]:
@@ -137,22 +145,36 @@ def _obstacles(
             continue
         reasons = list(bars)
         if other != resource:
-            reasons.insert(0, ("name", "it asks for %s, and %s is another name" % (resource, other)))
+            reasons.insert(0, ("name", f"it asks for {resource}, and {other} is another name"))
             if free < requests[resource]:
                 reasons.append(("quantity", "it asks for %d, %d are free here" % (requests[resource], free)))
         else:
             reasons.extend(_too_few(pool, requests))
         if not reasons:
-            reasons = [("other", "neither name, selector, taint nor quantity keeps it away; the scheduler says: "
-                        + (message or "nothing yet"))]
-        obstacles.append({
-            "node": pool["name"], "resource": other, "free": free,
-            "reasons": [reason for reason, words in reasons], "detail": "; ".join(words for reason, words in reasons)})
+            reasons = [
+                (
+                    "other",
+                    "neither name, selector, taint nor quantity keeps it away; the scheduler says: "
+                    + (message or "nothing yet"),
+                )
+            ]
+        obstacles.append(
+            {
+                "node": pool["name"],
+                "resource": other,
+                "free": free,
+                "reasons": [reason for reason, words in reasons],
+                "detail": "; ".join(words for reason, words in reasons),
+            }
+        )
     return obstacles
 
 
 def _too_few(pool: Dict[str, Any], requests: Dict[str, int]) -> List[Tuple[str, str]]:
     """Return the reason `quantity` if one node has too few of any resource a Pod asks for."""
-    short = ["it asks for %d %s, %d are free here" % (quantity, name, pool["free"].get(name, 0))
-             for name, quantity in requests.items() if pool["free"].get(name, 0) < quantity]
+    short = [
+        "it asks for %d %s, %d are free here" % (quantity, name, pool["free"].get(name, 0))
+        for name, quantity in requests.items()
+        if pool["free"].get(name, 0) < quantity
+    ]
     return [("quantity", ", ".join(short))] if short else []

@@ -37,8 +37,11 @@ def inventory_table(
     quantity, reason and message; by default the inventory's Pending requests.
     width: columns to keep to where the names allow it.
     """
-    waiting = [dict(pending, node=None, resource=resource)
-               for resource, entry in sorted(inventory.items()) for pending in entry["pending"]]
+    waiting = [
+        dict(pending, node=None, resource=resource)
+        for resource, entry in sorted(inventory.items())
+        for pending in entry["pending"]
+    ]
     decided = waiting if placements is None else placements
     several = len({pod.get("namespace") for pod in waiting + decided}) > 1
     parts = [
@@ -64,8 +67,10 @@ def ranges(names: List[str], most: int = 3) -> str:
                 runs[-1][2] = number
                 continue
         runs.append([prefix, number, number, suffix])
-    shown = [prefix + (first if first == last else "[%s:%s]" % (first, last)) + suffix
-             for prefix, first, last, suffix in runs[:most]]
+    shown = [
+        prefix + (first if first == last else f"[{first}:{last}]") + suffix
+        for prefix, first, last, suffix in runs[:most]
+    ]
     rest = sum(int(last or 0) - int(first or 0) + 1 for prefix, first, last, suffix in runs[most:])
     return ", ".join(shown) + (" and %d more" % rest if rest else "")
 
@@ -83,7 +88,7 @@ def _by_number(name: str) -> Tuple[str, str, int, str]:
 def _labelled(pod: Dict[str, Any], several: bool) -> Dict[str, Any]:
     """Add what a Pod is called here: its name, with the namespace where there are several."""
     namespace = pod.get("namespace")
-    return dict(pod, pod="%s/%s" % (namespace, pod["name"]) if several and namespace else pod["name"])
+    return dict(pod, pod="{}/{}".format(namespace, pod["name"]) if several and namespace else pod["name"])
 
 
 def _family(pod: Dict[str, Any]) -> str:
@@ -96,8 +101,16 @@ def _pools(inventory: Dict[str, Any]) -> List[str]:
     rows = [("RESOURCE", "ALLOCATABLE", "ASKED", "FREE", "NODES", "")]
     for resource, entry in sorted(inventory.items()):
         asked = entry["requested"] + sum(pending["quantity"] for pending in entry["pending"])
-        rows.append((resource, str(entry["allocatable"]), str(asked), str(entry["free"]),
-                     str(len(entry["nodes"])), ranges(entry["nodes"])))
+        rows.append(
+            (
+                resource,
+                str(entry["allocatable"]),
+                str(asked),
+                str(entry["free"]),
+                str(len(entry["nodes"])),
+                ranges(entry["nodes"]),
+            )
+        )
     return _aligned(rows, "<>>>><")
 
 
@@ -117,12 +130,16 @@ def _requests(placements: List[Dict[str, Any]], width: int) -> List[str]:
     rows = [("REQUEST", "ASKS FOR", "NODE, OR WHY NONE")]
     for (name, resource, quantity, placed), members in grouped.items():
         nodes = sorted({member["node"] for member in members if placed})
-        went = ranges(nodes) if placed else "none: %s" % (
-            members[0].get("message") or members[0].get("reason") or "the scheduler has said nothing yet")
+        went = (
+            ranges(nodes)
+            if placed
+            else "none: %s"
+            % (members[0].get("message") or members[0].get("reason") or "the scheduler has said nothing yet")
+        )
         if len(nodes) > 1:
             went = "%d on %d nodes, %s" % (len(members), len(nodes), went)
         each = " each" if len(members) > 1 else ""
-        rows.append((ranges([member["pod"] for member in members]), "%s %s%s" % (quantity, resource, each), went))
+        rows.append((ranges([member["pod"] for member in members]), f"{quantity} {resource}{each}", went))
     if len(rows) > ROWS + 1:
         rows[ROWS:] = [("and %d more" % (len(rows) - ROWS), "", "")]
     return _folded(_aligned(rows, "<<<"), width)
@@ -147,11 +164,11 @@ def _idle(waiting: List[Dict[str, Any]]) -> List[str]:
     for (family, resource, quantity, told), pods in grouped.items():
         verb, each = ("wait", " each") if len(pods) > 1 else ("waits", "")
         lines.append("%s %s for %d %s%s while" % (ranges(pods), verb, quantity, resource, each))
-        lines.extend("  " + sentence for sentence in told[:ROWS // 2])
+        lines.extend("  " + sentence for sentence in told[: ROWS // 2])
         if len(told) > ROWS // 2:
             lines.append("  and %d more are free" % (len(told) - ROWS // 2))
     if len(lines) > 2 * ROWS:
-        lines[2 * ROWS - 1:] = ["and %d more lines" % (len(lines) - 2 * ROWS + 1)]
+        lines[2 * ROWS - 1 :] = ["and %d more lines" % (len(lines) - 2 * ROWS + 1)]
     return ["IDLE BESIDE THE QUEUE"] + lines if lines else []
 
 
@@ -162,7 +179,12 @@ def _free_units(resource: str, reasons: Tuple[str, ...], nodes: Dict[str, int]) 
     if len(nodes) > 1:
         places = "%d nodes (%s)" % (len(nodes), places)
     return "%d %s on %s %s free: %s" % (
-        units, resource, places, "is" if units == 1 else "are", ", ".join(_WORDS[reason] for reason in reasons))
+        units,
+        resource,
+        places,
+        "is" if units == 1 else "are",
+        ", ".join(_WORDS[reason] for reason in reasons),
+    )
 
 
 def _aligned(rows: List[Tuple], sides: str) -> List[str]:

@@ -36,8 +36,9 @@ def invalid_dns_subdomain(name: Any) -> Optional[str]:
     """Judge a DNS subdomain (RFC 1123), the form of a Node's or Pod's name."""
     wrong = _wrong_length(name, 253)
     if wrong is None and not _DNS_SUBDOMAIN.match(name):
-        wrong = ("only a-z, 0-9, '-' and '.' are allowed, with a letter or digit at both ends"
-                 " and on both sides of every '.'")
+        wrong = (
+            "only a-z, 0-9, '-' and '.' are allowed, with a letter or digit at both ends and on both sides of every '.'"
+        )
     return wrong
 
 
@@ -98,4 +99,4 @@ def _wrong_length(name: Any, longest: int) -> Optional[str]:
 
 
 def _not_a_string(name: Any) -> str:
-    return "it must be a string, not %s" % type(name).__name__
+    return f"it must be a string, not {type(name).__name__}"

@@ -12,16 +12,33 @@ from typing import Any, Callable, Dict, List
 # What the rules rely on. None stands for absent, as it does in Kubernetes.
 _SHAPES = {
     "Node": (
-        ("metadata.labels", dict), ("spec", dict), ("spec.taints", list),
-        ("status", dict), ("status.capacity", dict), ("status.allocatable", dict),
+        ("metadata.labels", dict),
+        ("spec", dict),
+        ("spec.taints", list),
+        ("status", dict),
+        ("status.capacity", dict),
+        ("status.allocatable", dict),
     ),
     "Pod": (
-        ("metadata.labels", dict), ("spec", dict), ("spec.containers", list), ("spec.initContainers", list),
-        ("spec.nodeSelector", dict), ("spec.tolerations", list), ("spec.affinity", dict), ("status", dict),
+        ("metadata.labels", dict),
+        ("spec", dict),
+        ("spec.containers", list),
+        ("spec.initContainers", list),
+        ("spec.nodeSelector", dict),
+        ("spec.tolerations", list),
+        ("spec.affinity", dict),
+        ("status", dict),
     ),
 }
-_JSON_TYPES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean",
-               int: "a number", float: "a number", type(None): "null"}
+_JSON_TYPES = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 
 
 class Unreadable(ValueError):
@@ -71,16 +88,15 @@ class Collector:
         if not isinstance(kind, str) or not kind:
             raise Unreadable("it is no Kubernetes object: it has no kind")
         if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
-            group = "" if _is_core(top) else " of %s" % _brief(str(top["apiVersion"]))
-            raise Unreadable("it is of kind %s%s, expected a List, %sList or %s"
-                             % (_brief(kind), group, self._kind, self._kind))
+            group = "" if _is_core(top) else " of {}".format(_brief(str(top["apiVersion"])))
+            raise Unreadable(f"it is of kind {_brief(kind)}{group}, expected a List, {self._kind}List or {self._kind}")
         if kind == self._kind:
             check_shape(top, kind, "the object")
             return [self._take(top)]
         if not has_items:
-            raise Unreadable("it is of kind %s and has no array of items" % kind)
+            raise Unreadable(f"it is of kind {kind} and has no array of items")
         if kind == "List" and self._without_kind:
-            raise Unreadable("%s of the List has no kind" % self._without_kind)
+            raise Unreadable(f"{self._without_kind} of the List has no kind")
         if self._problem:
             raise Unreadable(self._problem)
         if self._count and not self._taken:
@@ -89,7 +105,7 @@ class Collector:
 
     def _is_wanted(self, item: Any, where: str) -> bool:
         if not isinstance(item, dict):
-            raise Unreadable("%s must be an object, not %s" % (where, json_type(item)))
+            raise Unreadable(f"{where} must be an object, not {json_type(item)}")
         kind = item.get("kind")
         if kind is None or kind == "":
             kind = _likely_kind(item)
@@ -99,7 +115,7 @@ class Collector:
                 return True
         for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
             if not isinstance(value, str):
-                raise Unreadable("%s: %s must be a string, not %s" % (where, field, json_type(value)))
+                raise Unreadable(f"{where}: {field} must be a string, not {json_type(value)}")
         return kind == self._kind and _is_core(item)
 
 
@@ -112,7 +128,7 @@ def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List
     if isinstance(data, list):
         data = {"kind": kind + "List", "items": data}
     if not isinstance(data, dict):
-        raise Unreadable("it is %s, expected a list of %ss, a List or one %s" % (json_type(data), kind, kind))
+        raise Unreadable(f"it is {json_type(data)}, expected a list of {kind}s, a List or one {kind}")
     items = data.get("items")
     if isinstance(items, list):
         for item in items:
@@ -125,18 +141,17 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
     metadata = item.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name.strip():
-        raise Unreadable("%s is a %s without a name (metadata.name)" % (where, kind))
+        raise Unreadable(f"{where} is a {kind} without a name (metadata.name)")
     for path, expected in _SHAPES[kind]:
         outer, dot, inner = path.partition(".")
         value = item.get(outer)
         if dot:
             value = (value or {}).get(inner)
         if value is not None and not isinstance(value, expected):
-            raise Unreadable("%s %s: %s must be %s, not %s"
-                             % (kind, _brief(name), path, _JSON_TYPES[expected], json_type(value)))
+            raise Unreadable(f"{kind} {_brief(name)}: {path} must be {_JSON_TYPES[expected]}, not {json_type(value)}")
         for entry in value if expected is list and value else ():
             if not isinstance(entry, dict):
-                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, json_type(entry)))
+                raise Unreadable(f"{kind} {_brief(name)}: {path} must hold objects, not {json_type(entry)}")
 
 
 def json_type(value: Any) -> str:

@@ -48,17 +48,19 @@ def pool_nodes(pools: Any, expand: Callable[[str], List[str]]) -> List[Dict[str,
     Raises DeclarationError, a ValueError, that lists all that is wrong.
     """
     if not isinstance(pools, list) or not pools:
-        raise DeclarationError(["lab_pools must be a list of at least one pool, each {name, nodes, ...}; found: %s" % shown(pools)])
+        raise DeclarationError(
+            [f"lab_pools must be a list of at least one pool, each {{name, nodes, ...}}; found: {shown(pools)}"]
+        )
     errors = []  # type: List[str]
     declared = []  # type: List[Tuple[Dict[str, Any], List[str]]]
     for number, pool in enumerate(pools):
         where = "lab_pools[%d]" % number
         if not isinstance(pool, dict):
-            errors.append("%s must be a mapping with name and nodes; found: %s" % (where, shown(pool)))
+            errors.append(f"{where} must be a mapping with name and nodes; found: {shown(pool)}")
             continue
-        where = "pool %s" % pool["name"] if isinstance(pool.get("name"), str) and pool["name"] else where
+        where = "pool {}".format(pool["name"]) if isinstance(pool.get("name"), str) and pool["name"] else where
         names, wrong = _names(pool, expand)
-        errors += ["%s: %s" % (where, error) for error in _pool_errors(pool) + wrong]
+        errors += [f"{where}: {error}" for error in _pool_errors(pool) + wrong]
         declared.append((pool, names))
     errors += repeated((pool["name"] for pool, _names_ in declared if pool.get("name")), "pool name")
     errors += repeated((name for _pool, names in declared for name in names), "node name")
@@ -72,7 +74,9 @@ def pool_nodes(pools: Any, expand: Callable[[str], List[str]]) -> List[Dict[str,
 def beyond_labels_and_resources(pools: Any) -> List[str]:
     """Errors for what only nodes that the lab makes itself can be given: taints and capacity. pools: a declaration that can be."""
     return [
-        "pool %s: %s: nodes that are there already, or that kind makes, get labels and resources only: leave it out" % (pool["name"], key)
+        "pool {}: {}: nodes that are there already, or that kind makes, get labels and resources only: leave it out".format(
+            pool["name"], key
+        )
         for pool in pools
         for key in ("taints", "capacity")
         if pool.get(key)
@@ -83,18 +87,18 @@ def _names(pool: Dict[str, Any], expand: Callable[[str], List[str]]) -> Tuple[Li
     """The names of a pool's nodes, and what is wrong with them."""
     patterns = pool.get("nodes")
     if not isinstance(patterns, list):
-        return [], ["nodes must be a list of names or ranges such as edge-[00:19]; found: %s" % shown(patterns)]
+        return [], [f"nodes must be a list of names or ranges such as edge-[00:19]; found: {shown(patterns)}"]
     names = []  # type: List[str]
     errors = []
     for pattern in patterns:
         try:
             found = expand(pattern) if isinstance(pattern, str) else [pattern]
-        except Exception as error:  # the expansion of ranges belongs to Ansible, which raises what it likes
-            errors.append("nodes: %s is no name or range such as edge-[00:19]: %s" % (shown(pattern), error))
+        except Exception as error:  # noqa: BLE001 - the expansion of ranges belongs to Ansible, which raises what it likes
+            errors.append(f"nodes: {shown(pattern)} is no name or range such as edge-[00:19]: {error}")
             continue
         wrong = [name for name in found if _invalid_node_name(name)]
         if wrong:  # a wrong range is wrong many times: the first name says it
-            errors.append("nodes: %s is no node name: %s" % (shown(wrong[0]), _invalid_node_name(wrong[0])))
+            errors.append(f"nodes: {shown(wrong[0])} is no node name: {_invalid_node_name(wrong[0])}")
         names += found
     return names, errors
 
@@ -116,9 +120,13 @@ def _nodes_of(pool: Dict[str, Any], names: List[str]) -> List[Dict[str, Any]]:
 
 
 def _pool_errors(pool: Dict[str, Any]) -> List[str]:
-    errors = ["unknown key %s; known are %s" % (key, ", ".join(POOL_KEYS)) for key in pool if key not in POOL_KEYS]
+    errors = ["unknown key {}; known are {}".format(key, ", ".join(POOL_KEYS)) for key in pool if key not in POOL_KEYS]
     if invalid_label_value(pool.get("name")) or not pool.get("name"):
-        errors.append("name must be a text of letters, digits, '-', '_' and '.', at most 63 long; found: %s" % shown(pool.get("name")))
+        errors.append(
+            "name must be a text of letters, digits, '-', '_' and '.', at most 63 long; found: {}".format(
+                shown(pool.get("name"))
+            )
+        )
     errors += _workload_errors(pool)
     errors += label_errors("labels", pool.get("labels"))
     errors += resource_errors(pool.get("resources"), least=0)
@@ -128,15 +136,15 @@ def _pool_errors(pool: Dict[str, Any]) -> List[str]:
 def _workload_errors(pool: Dict[str, Any]) -> List[str]:
     labels = pool.get("labels")
     labels = labels if isinstance(labels, dict) else {}
-    errors = ["labels: %s is set by the lab itself: leave it out" % key for key in OWN_LABELS if key in labels]
+    errors = [f"labels: {key} is set by the lab itself: leave it out" for key in OWN_LABELS if key in labels]
     workload = pool.get("workload")
     if workload is not None:
         wrong = invalid_label_value(workload)
         advice = ": put it in quotes" if isinstance(workload, (bool, int, float)) else ""
-        errors += ["workload: %s is no label value: %s%s" % (shown(workload), wrong, advice)] if wrong else []
+        errors += [f"workload: {shown(workload)} is no label value: {wrong}{advice}"] if wrong else []
         if WORKLOAD_LABEL in labels and labels[WORKLOAD_LABEL] != workload:
             said = shown(labels[WORKLOAD_LABEL])
-            errors.append("workload is %s, but labels say %s: %s: drop one" % (shown(workload), WORKLOAD_LABEL, said))
+            errors.append(f"workload is {shown(workload)}, but labels say {WORKLOAD_LABEL}: {said}: drop one")
     return errors
 
 
@@ -145,15 +153,17 @@ def _taint_errors(taints: Any) -> List[str]:
     known = []
     for taint in (taints or []) if not errors else []:
         if not isinstance(taint, dict) or set(taint) - {"key", "value", "effect"}:
-            errors.append("taints: %s must be {key, value, effect}" % shown(taint))
+            errors.append(f"taints: {shown(taint)} must be {{key, value, effect}}")
             continue
         wrong = invalid_qualified_name(taint.get("key"))
-        errors += ["taints: key %s: %s" % (shown(taint.get("key")), wrong)] if wrong else []
+        errors += ["taints: key {}: {}".format(shown(taint.get("key")), wrong)] if wrong else []
         wrong = invalid_label_value(taint.get("value", ""))
-        errors += ["taints: value %s: %s" % (shown(taint["value"]), wrong)] if wrong else []
+        errors += ["taints: value {}: {}".format(shown(taint["value"]), wrong)] if wrong else []
         if taint.get("effect") not in TAINT_EFFECTS:
-            errors.append("taints: effect %s; allowed are %s" % (shown(taint.get("effect")), ", ".join(TAINT_EFFECTS)))
-        known.append("%s:%s" % (taint.get("key"), taint.get("effect")))
+            errors.append(
+                "taints: effect {}; allowed are {}".format(shown(taint.get("effect")), ", ".join(TAINT_EFFECTS))
+            )
+        known.append("{}:{}".format(taint.get("key"), taint.get("effect")))
     return errors + repeated(known, "taint")
 
 
@@ -162,12 +172,14 @@ def _capacity_errors(capacity: Any) -> List[str]:
     for name, quantity in (capacity or {}).items() if not errors else ():
         if not isinstance(name, str) or not _NATIVE.match(name):
             advice = ": it belongs under resources" if "/" in str(name) else ""
-            errors.append("capacity: %s is none of cpu, memory, pods, ephemeral-storage and hugepages-<size>%s" % (shown(name), advice))
+            errors.append(
+                f"capacity: {shown(name)} is none of cpu, memory, pods, ephemeral-storage and hugepages-<size>{advice}"
+            )
         elif name == "pods":
             try:
                 parse_quantity(quantity)
             except ValueError as error:
-                errors.append("capacity: pods: %s" % error)
+                errors.append(f"capacity: pods: {error}")
         elif isinstance(quantity, bool) or not _QUANTITY.match(str(quantity)):
-            errors.append("capacity: %s: %s is no quantity such as 32, 500m or 256Gi" % (name, shown(quantity)))
+            errors.append(f"capacity: {name}: {shown(quantity)} is no quantity such as 32, 500m or 256Gi")
     return errors

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 # Kubernetes caps greater quantities at this value.
-LARGEST = 2 ** 63 - 1
+LARGEST = 2**63 - 1
 
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?|\.(?P<only_part>[0-9]+))"
@@ -30,25 +30,26 @@ def parse_quantity(value: Any) -> int:
     quantity, is negative, or is not a whole number.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError("%s is no quantity: expected a whole number such as \"4\"" % _shown(value))
+        wrong = f'{_shown(value)} is no quantity: expected a whole number such as "4"'
+        raise ValueError(wrong)  # noqa: TRY004 - one kind of error for every value that is no quantity
     if isinstance(value, int):
         if value < 0:
-            raise ValueError("%s is negative: expected a whole number from 0" % _shown(value))
+            raise ValueError(f"{_shown(value)} is negative: expected a whole number from 0")
         return min(value, LARGEST)
     match = _QUANTITY.match(value if isinstance(value, str) else repr(value))
     if match is None:
-        raise ValueError("%s is no quantity: expected a whole number such as \"4\" or \"2k\"" % _shown(value))
+        raise ValueError(f'{_shown(value)} is no quantity: expected a whole number such as "4" or "2k"')
     part = match.group("part") or match.group("only_part") or ""
     digits = ((match.group("whole") or "") + part).lstrip("0")
     if not digits:
         return 0
     if match.group("sign") == "-":
-        raise ValueError("%s is negative: expected a whole number from 0" % _shown(value))
+        raise ValueError(f"{_shown(value)} is negative: expected a whole number from 0")
     suffix = match.group("suffix") or ""
     tens = _exponent(match.group("exponent") or "0") + _DECIMAL.get(suffix, 0) - len(part)
     result = _whole(digits, tens, _BINARY.get(suffix, 0))
     if result < 0:
-        raise ValueError("%s is not a whole number of devices" % _shown(value))
+        raise ValueError(f"{_shown(value)} is not a whole number of devices")
     return result
 
 
@@ -65,15 +66,15 @@ def _whole(digits: str, tens: int, twos: int) -> int:
     if len(significant) + tens > 19:
         return LARGEST
     if tens >= 0:
-        return min(int(significant) * 10 ** tens << twos, LARGEST)
-    result, rest = divmod(int(significant) << twos, 10 ** -tens)
+        return min(int(significant) * 10**tens << twos, LARGEST)
+    result, rest = divmod(int(significant) << twos, 10**-tens)
     return -1 if rest else min(result, LARGEST)
 
 
 def _exponent(text: str) -> int:
     """Return an exponent; a longer one than any sensible stands for a very great one."""
     digits = text.lstrip("+-").lstrip("0")
-    size = int(digits or "0") if len(digits) <= 12 else 10 ** 12
+    size = int(digits or "0") if len(digits) <= 12 else 10**12
     return -size if text.startswith("-") else size
 
 
@@ -88,5 +89,5 @@ def _shown(value: Any) -> str:
     if not isinstance(value, str):
         value = str(value)
         return value if len(value) <= 60 else value[:60] + "..."
-    text = '"%s"' % ascii(value[:60])[1:-1]
+    text = f'"{ascii(value[:60])[1:-1]}"'
     return text if len(value) <= 60 else text[:-1] + '..."'

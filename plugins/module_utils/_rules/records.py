@@ -6,7 +6,7 @@
 Private to the collection gpuwl.sandbox. Source of the forms: the lab's steps 1 to 7.
 """
 
-from typing import Any, Dict, List, Sequence, Set
+from typing import Any, Dict, List, Sequence
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
@@ -24,7 +24,7 @@ def node_lines(nodes: List[Dict[str, Any]], coming: Sequence[Dict[str, Any]] = (
     """
     labels = {node["name"]: node["after"] for node in nodes}
     labels.update({node["name"]: node["labels"] for node in coming})
-    return ["%s %s" % (name, labels[name].get(WORKLOAD_LABEL) or "none") for name in sorted(labels)]
+    return ["{} {}".format(name, labels[name].get(WORKLOAD_LABEL) or "none") for name in sorted(labels)]
 
 
 def resource_lines(nodes: List[Dict[str, Any]], prefix: str, coming: Sequence[Dict[str, Any]] = ()) -> List[str]:
@@ -36,7 +36,7 @@ def resource_lines(nodes: List[Dict[str, Any]], prefix: str, coming: Sequence[Di
     resources = {node["name"]: node["after"]["allocatable"] for node in nodes}
     resources.update({node["name"]: node["resources"] for node in coming})
     return [
-        "%s %s %s" % (node, name, quantity)
+        f"{node} {name} {quantity}"
         for node in sorted(resources)
         for name, quantity in sorted(resources[node].items())
         if name.startswith(prefix)
@@ -58,9 +58,9 @@ def placement_records(requests: List[Dict[str, Any]], placements: List[Dict[str,
         lines = []
         for pod in request["pods"]:
             values = _fields(request, answers[pod])
-            lines += ["%s=%s" % (field, values[field]) for field in record.get("fields") or []]
+            lines += [f"{field}={values[field]}" for field in record.get("fields") or []]
         listed = sorted({pod for name in record.get("placements") or [] for pod in names[name]})
-        lines += ["%s %s" % (pod, answers[pod]["node"] or "none") for pod in listed if pod in answers]
+        lines += ["{} {}".format(pod, answers[pod]["node"] or "none") for pod in listed if pod in answers]
         records.append({"path": "out/" + record["file"], "content": lines})
     return records
 
@@ -95,7 +95,7 @@ def check_records(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
             number += 1
             name = "%s-%d" % (stem, number)
         names.add(name)
-        records.append({"path": "out/checks/%s.txt" % name, "content": report["error"] or report["text"]})
+        records.append({"path": f"out/checks/{name}.txt", "content": report["error"] or report["text"]})
     return records
 
 
@@ -107,5 +107,5 @@ def check_failures(reports: List[Dict[str, Any]]) -> List[str]:
             lines.append(report["error"])
         elif report["findings"]:
             nodes = ", ".join(one_line(found["subject"]["name"]) for found in report["findings"])
-            lines.append("%s: label and resources disagree on %s" % (one_line(report["path"]), nodes))
+            lines.append("{}: label and resources disagree on {}".format(one_line(report["path"]), nodes))
     return lines

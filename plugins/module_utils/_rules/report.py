@@ -22,7 +22,7 @@ def lab_text(findings: List[Dict[str, Any]], checked: int) -> str:
     for found in in_order(findings):
         # A space in a name would make it end too early for whoever splits the line.
         name = one_line(found["subject"]["name"]).replace(" ", "\\x20")
-        lines.append("MISMATCH=%s %s" % (name, one_line(found["message"])))
+        lines.append("MISMATCH={} {}".format(name, one_line(found["message"])))
     return "\n".join(lines)
 
 

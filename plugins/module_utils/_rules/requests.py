@@ -27,8 +27,17 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity impo
 REQUEST_KEYS = ("name", "manifest", "resources", "node_selector", "tolerations", "count", "record")
 RECORD_FIELDS = ("NODE", "RESOURCE", "PHASE", "MESSAGE")
 # Below out/ these are written by other steps.
-RESERVED_RECORDS = ("01-nodes.txt", "03-resources.txt", "operands.txt", "nodes.json", "pods.json", "consistency.txt",
-                    "requests.json", "run.json", "checks")
+RESERVED_RECORDS = (
+    "01-nodes.txt",
+    "03-resources.txt",
+    "operands.txt",
+    "nodes.json",
+    "pods.json",
+    "consistency.txt",
+    "requests.json",
+    "run.json",
+    "checks",
+)
 TOLERATION_KEYS = ("key", "operator", "value", "effect", "tolerationSeconds")
 TOLERATION_OPERATORS = ("Equal", "Exists")
 TOLERATED_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -48,16 +57,22 @@ def request_pods(requests: Any) -> List[Dict[str, Any]]:
     Raises DeclarationError, a ValueError, that lists all that is wrong.
     """
     if not isinstance(requests, list):
-        raise DeclarationError(["lab_requests must be a list of requests, each {name, resources, ...}; found: %s" % shown(requests)])
+        raise DeclarationError(
+            [f"lab_requests must be a list of requests, each {{name, resources, ...}}; found: {shown(requests)}"]
+        )
     errors = []  # type: List[str]
     for number, request in enumerate(requests):
         if not isinstance(request, dict):
-            errors.append("lab_requests[%d] must be a mapping with name and resources; found: %s" % (number, shown(request)))
+            errors.append(
+                "lab_requests[%d] must be a mapping with name and resources; found: %s" % (number, shown(request))
+            )
             continue
         name = request.get("name")
-        where = "request %s" % name if isinstance(name, str) and name else "lab_requests[%d]" % number
-        errors += ["%s: %s" % (where, error) for error in _request_errors(request)]
-    errors += _clashes([request for request in requests if isinstance(request, dict) and isinstance(request.get("name"), str)])
+        where = f"request {name}" if isinstance(name, str) and name else "lab_requests[%d]" % number
+        errors += [f"{where}: {error}" for error in _request_errors(request)]
+    errors += _clashes(
+        [request for request in requests if isinstance(request, dict) and isinstance(request.get("name"), str)]
+    )
     if errors:
         raise DeclarationError(errors)
     found = []  # type: List[Dict[str, Any]]
@@ -90,12 +105,16 @@ def _filled(request: Dict[str, Any], first: int) -> Dict[str, Any]:
 
 def _manifest(request: Dict[str, Any]) -> Any:
     manifest = request.get("manifest")
-    return "pod-%s.yaml" % request.get("name") if manifest is None else manifest
+    return "pod-{}.yaml".format(request.get("name")) if manifest is None else manifest
 
 
 def _pods(request: Dict[str, Any]) -> List[str]:
     count = request.get("count", 1)
-    return [request["name"]] if count == 1 or not _is_count(count) else ["%s-%d" % (request["name"], number) for number in range(count)]
+    return (
+        [request["name"]]
+        if count == 1 or not _is_count(count)
+        else ["%s-%d" % (request["name"], number) for number in range(count)]
+    )
 
 
 def _is_count(count: Any) -> bool:
@@ -114,21 +133,29 @@ def _clashes(requests: List[Dict[str, Any]]) -> List[str]:
         placements = record.get("placements")
         for pod in placements if isinstance(placements, list) else []:
             if not isinstance(pod, str) or pod not in known:
-                errors.append("request %s: record: placements name %s, which no request declares" % (name, shown(pod)))
+                errors.append(f"request {name}: record: placements name {shown(pod)}, which no request declares")
     return errors
 
 
 def _request_errors(request: Dict[str, Any]) -> List[str]:
-    errors = ["unknown key %s; known are %s" % (key, ", ".join(REQUEST_KEYS)) for key in request if key not in REQUEST_KEYS]
+    errors = [
+        "unknown key {}; known are {}".format(key, ", ".join(REQUEST_KEYS))
+        for key in request
+        if key not in REQUEST_KEYS
+    ]
     if not _is_count(request.get("count", 1)):
         errors.append("count must be a whole number from 1 to %d; found: %s" % (MOST_PODS, shown(request.get("count"))))
     name = request.get("name")
     # The last Pod has the longest name.
     wrong = invalid_dns_subdomain(_pods(request)[-1] if isinstance(name, str) and name else name)
-    errors += ["name %s is no Pod name: %s" % (shown(name), wrong)] if wrong else []
+    errors += [f"name {shown(name)} is no Pod name: {wrong}"] if wrong else []
     errors += _file_errors("manifest", _manifest(request), "pod-container.yaml")
     if not request.get("resources"):
-        errors.append("resources must name at least one resource, such as {nvidia.com/gpu: 1}; found: %s" % shown(request.get("resources")))
+        errors.append(
+            "resources must name at least one resource, such as {{nvidia.com/gpu: 1}}; found: {}".format(
+                shown(request.get("resources"))
+            )
+        )
     else:
         errors += resource_errors(request["resources"], least=1)
     errors += label_errors("node_selector", request.get("node_selector"))
@@ -137,9 +164,12 @@ def _request_errors(request: Dict[str, Any]) -> List[str]:
 
 def _file_errors(key: str, name: Any, example: str) -> List[str]:
     if not isinstance(name, str) or not _FILE_NAME.match(name):
-        return ["%s must be a file name such as %s; found: %s" % (key, example, shown(name))]
+        return [f"{key} must be a file name such as {example}; found: {shown(name)}"]
     if len(name) > LONGEST_FILE_NAME:
-        return ["%s: the file name %s has %d characters, at most %d are allowed" % (key, shown(name), len(name), LONGEST_FILE_NAME)]
+        return [
+            "%s: the file name %s has %d characters, at most %d are allowed"
+            % (key, shown(name), len(name), LONGEST_FILE_NAME)
+        ]
     return []
 
 
@@ -148,31 +178,31 @@ def _toleration_errors(tolerations: Any) -> List[str]:
     errors = wrong_type("tolerations", tolerations, list)
     for entry in (tolerations or []) if not errors else []:
         if not isinstance(entry, dict) or set(entry) - set(TOLERATION_KEYS):
-            errors.append("tolerations: %s must be {%s}" % (shown(entry), ", ".join(TOLERATION_KEYS)))
+            errors.append("tolerations: {} must be {{{}}}".format(shown(entry), ", ".join(TOLERATION_KEYS)))
             continue
         key, operator, value = entry.get("key") or "", entry.get("operator") or "Equal", entry.get("value", "")
         wrong = []
         if operator not in TOLERATION_OPERATORS:
-            wrong.append("operator %s; allowed are %s" % (shown(operator), ", ".join(TOLERATION_OPERATORS)))
+            wrong.append("operator {}; allowed are {}".format(shown(operator), ", ".join(TOLERATION_OPERATORS)))
         elif operator == "Exists" and value != "":
-            wrong.append("value %s: with the operator Exists leave value out" % shown(value))
+            wrong.append(f"value {shown(value)}: with the operator Exists leave value out")
         if key and invalid_qualified_name(key):
-            wrong.append("key %s: %s" % (shown(key), invalid_qualified_name(key)))
+            wrong.append(f"key {shown(key)}: {invalid_qualified_name(key)}")
         elif not key and operator == "Equal":
             wrong.append("without key the operator must be Exists")
         if invalid_label_value(value):
-            wrong.append("value %s: %s" % (shown(value), invalid_label_value(value)))
+            wrong.append(f"value {shown(value)}: {invalid_label_value(value)}")
         if entry.get("effect") not in TOLERATED_EFFECTS + (None, ""):
-            wrong.append("effect %s; allowed are %s" % (shown(entry["effect"]), ", ".join(TOLERATED_EFFECTS)))
+            wrong.append("effect {}; allowed are {}".format(shown(entry["effect"]), ", ".join(TOLERATED_EFFECTS)))
         wrong += _seconds_errors(entry)
-        errors += ["tolerations: %s" % error for error in wrong]
+        errors += [f"tolerations: {error}" for error in wrong]
     return errors
 
 
 def _seconds_errors(toleration: Dict[str, Any]) -> List[str]:
     seconds = toleration.get("tolerationSeconds")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int)):
-        return ["tolerationSeconds must be a whole number; found: %s" % shown(seconds)]
+        return [f"tolerationSeconds must be a whole number; found: {shown(seconds)}"]
     if seconds is not None and toleration.get("effect") != "NoExecute":
         return ["tolerationSeconds goes with the effect NoExecute only"]
     return []
@@ -182,17 +212,19 @@ def _record_errors(record: Any) -> List[str]:
     if record is None:
         return []
     if not isinstance(record, dict) or set(record) - {"file", "fields", "placements"}:
-        return ["record must be {file, fields} or {file, placements}; found: %s" % shown(record)]
+        return [f"record must be {{file, fields}} or {{file, placements}}; found: {shown(record)}"]
     name = record.get("file")
     errors = _file_errors("record: file", name, "04-container.txt")
     if name in RESERVED_RECORDS:
-        errors.append("record: file %s is written by another step: choose another name" % name)
+        errors.append(f"record: file {name} is written by another step: choose another name")
     errors += wrong_type("record: fields", record.get("fields"), list)
     errors += wrong_type("record: placements", record.get("placements"), list)
     if errors:
         return errors
     unknown = [field for field in record.get("fields") or [] if field not in RECORD_FIELDS]
-    errors += ["record: field %s is unknown; known are %s" % (shown(field), ", ".join(RECORD_FIELDS)) for field in unknown]
+    errors += [
+        "record: field {} is unknown; known are {}".format(shown(field), ", ".join(RECORD_FIELDS)) for field in unknown
+    ]
     if not record.get("fields") and not record.get("placements"):
         errors.append("record: give fields or placements, or leave record out")
     return errors

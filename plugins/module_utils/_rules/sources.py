@@ -36,7 +36,7 @@ def files_of(paths: Any) -> List[Tuple[str, str]]:
     for path in paths if isinstance(paths, list) else [paths]:
         if not isinstance(path, str) or not path:
             words = json.dumps(path, default=repr)
-            found.append((words, "%s: expected the path of a file or folder" % words))
+            found.append((words, f"{words}: expected the path of a file or folder"))
         elif os.path.isdir(path):
             found += _inside(path)
         else:
@@ -48,7 +48,7 @@ def _inside(folder: str) -> List[Tuple[str, str]]:
     found = []
 
     def note(error: OSError) -> None:
-        found.append((str(error.filename), "%s: cannot be listed: %s" % (error.filename, error.strerror)))
+        found.append((str(error.filename), f"{error.filename}: cannot be listed: {error.strerror}"))
 
     for inner, folders, files in os.walk(folder, onerror=note):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -61,4 +61,4 @@ def _inside(folder: str) -> List[Tuple[str, str]]:
 
 def _wrong_file(path: str) -> str:
     """Why a path that exists is not read: a FIFO, say, would be waited for without end."""
-    return "%s: it is no regular file" % path if os.path.exists(path) and not os.path.isfile(path) else ""
+    return f"{path}: it is no regular file" if os.path.exists(path) and not os.path.isfile(path) else ""

@@ -61,7 +61,7 @@ def finding(
     evidence: the values the judgement rests on, as they were found.
     """
     if severity not in SEVERITIES:
-        raise ValueError("severity %r is none of %s" % (severity, ", ".join(SEVERITIES)))
+        raise ValueError("severity {!r} is none of {}".format(severity, ", ".join(SEVERITIES)))
     return {
         "subject": {"kind": kind, "namespace": namespace, "name": name},
         "node": node,
@@ -86,7 +86,7 @@ import re
 from typing import Any
 
 # Kubernetes caps greater quantities at this value.
-LARGEST = 2 ** 63 - 1
+LARGEST = 2**63 - 1
 
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]*))?|\.(?P<only_part>[0-9]+))"
@@ -104,25 +104,26 @@ def parse_quantity(value: Any) -> int:
     quantity, is negative, or is not a whole number.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError("%s is no quantity: expected a whole number such as \"4\"" % _shown(value))
+        wrong = f'{_shown(value)} is no quantity: expected a whole number such as "4"'
+        raise ValueError(wrong)  # noqa: TRY004 - one kind of error for every value that is no quantity
     if isinstance(value, int):
         if value < 0:
-            raise ValueError("%s is negative: expected a whole number from 0" % _shown(value))
+            raise ValueError(f"{_shown(value)} is negative: expected a whole number from 0")
         return min(value, LARGEST)
     match = _QUANTITY.match(value if isinstance(value, str) else repr(value))
     if match is None:
-        raise ValueError("%s is no quantity: expected a whole number such as \"4\" or \"2k\"" % _shown(value))
+        raise ValueError(f'{_shown(value)} is no quantity: expected a whole number such as "4" or "2k"')
     part = match.group("part") or match.group("only_part") or ""
     digits = ((match.group("whole") or "") + part).lstrip("0")
     if not digits:
         return 0
     if match.group("sign") == "-":
-        raise ValueError("%s is negative: expected a whole number from 0" % _shown(value))
+        raise ValueError(f"{_shown(value)} is negative: expected a whole number from 0")
     suffix = match.group("suffix") or ""
     tens = _exponent(match.group("exponent") or "0") + _DECIMAL.get(suffix, 0) - len(part)
     result = _whole(digits, tens, _BINARY.get(suffix, 0))
     if result < 0:
-        raise ValueError("%s is not a whole number of devices" % _shown(value))
+        raise ValueError(f"{_shown(value)} is not a whole number of devices")
     return result
 
 
@@ -139,15 +140,15 @@ def _whole(digits: str, tens: int, twos: int) -> int:
     if len(significant) + tens > 19:
         return LARGEST
     if tens >= 0:
-        return min(int(significant) * 10 ** tens << twos, LARGEST)
-    result, rest = divmod(int(significant) << twos, 10 ** -tens)
+        return min(int(significant) * 10**tens << twos, LARGEST)
+    result, rest = divmod(int(significant) << twos, 10**-tens)
     return -1 if rest else min(result, LARGEST)
 
 
 def _exponent(text: str) -> int:
     """Return an exponent; a longer one than any sensible stands for a very great one."""
     digits = text.lstrip("+-").lstrip("0")
-    size = int(digits or "0") if len(digits) <= 12 else 10 ** 12
+    size = int(digits or "0") if len(digits) <= 12 else 10**12
     return -size if text.startswith("-") else size
 
 
@@ -162,7 +163,7 @@ def _shown(value: Any) -> str:
     if not isinstance(value, str):
         value = str(value)
         return value if len(value) <= 60 else value[:60] + "..."
-    text = '"%s"' % ascii(value[:60])[1:-1]
+    text = f'"{ascii(value[:60])[1:-1]}"'
     return text if len(value) <= 60 else text[:-1] + '..."'
 
 
@@ -178,16 +179,33 @@ from typing import Any, Callable, Dict, List
 # What the rules rely on. None stands for absent, as it does in Kubernetes.
 _SHAPES = {
     "Node": (
-        ("metadata.labels", dict), ("spec", dict), ("spec.taints", list),
-        ("status", dict), ("status.capacity", dict), ("status.allocatable", dict),
+        ("metadata.labels", dict),
+        ("spec", dict),
+        ("spec.taints", list),
+        ("status", dict),
+        ("status.capacity", dict),
+        ("status.allocatable", dict),
     ),
     "Pod": (
-        ("metadata.labels", dict), ("spec", dict), ("spec.containers", list), ("spec.initContainers", list),
-        ("spec.nodeSelector", dict), ("spec.tolerations", list), ("spec.affinity", dict), ("status", dict),
+        ("metadata.labels", dict),
+        ("spec", dict),
+        ("spec.containers", list),
+        ("spec.initContainers", list),
+        ("spec.nodeSelector", dict),
+        ("spec.tolerations", list),
+        ("spec.affinity", dict),
+        ("status", dict),
     ),
 }
-_JSON_TYPES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean",
-               int: "a number", float: "a number", type(None): "null"}
+_JSON_TYPES = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 
 
 class Unreadable(ValueError):
@@ -237,16 +255,15 @@ class Collector:
         if not isinstance(kind, str) or not kind:
             raise Unreadable("it is no Kubernetes object: it has no kind")
         if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
-            group = "" if _is_core(top) else " of %s" % _brief(str(top["apiVersion"]))
-            raise Unreadable("it is of kind %s%s, expected a List, %sList or %s"
-                             % (_brief(kind), group, self._kind, self._kind))
+            group = "" if _is_core(top) else " of {}".format(_brief(str(top["apiVersion"])))
+            raise Unreadable(f"it is of kind {_brief(kind)}{group}, expected a List, {self._kind}List or {self._kind}")
         if kind == self._kind:
             check_shape(top, kind, "the object")
             return [self._take(top)]
         if not has_items:
-            raise Unreadable("it is of kind %s and has no array of items" % kind)
+            raise Unreadable(f"it is of kind {kind} and has no array of items")
         if kind == "List" and self._without_kind:
-            raise Unreadable("%s of the List has no kind" % self._without_kind)
+            raise Unreadable(f"{self._without_kind} of the List has no kind")
         if self._problem:
             raise Unreadable(self._problem)
         if self._count and not self._taken:
@@ -255,7 +272,7 @@ class Collector:
 
     def _is_wanted(self, item: Any, where: str) -> bool:
         if not isinstance(item, dict):
-            raise Unreadable("%s must be an object, not %s" % (where, json_type(item)))
+            raise Unreadable(f"{where} must be an object, not {json_type(item)}")
         kind = item.get("kind")
         if kind is None or kind == "":
             kind = _likely_kind(item)
@@ -265,7 +282,7 @@ class Collector:
                 return True
         for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
             if not isinstance(value, str):
-                raise Unreadable("%s: %s must be a string, not %s" % (where, field, json_type(value)))
+                raise Unreadable(f"{where}: {field} must be a string, not {json_type(value)}")
         return kind == self._kind and _is_core(item)
 
 
@@ -278,7 +295,7 @@ def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List
     if isinstance(data, list):
         data = {"kind": kind + "List", "items": data}
     if not isinstance(data, dict):
-        raise Unreadable("it is %s, expected a list of %ss, a List or one %s" % (json_type(data), kind, kind))
+        raise Unreadable(f"it is {json_type(data)}, expected a list of {kind}s, a List or one {kind}")
     items = data.get("items")
     if isinstance(items, list):
         for item in items:
@@ -291,18 +308,17 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
     metadata = item.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name.strip():
-        raise Unreadable("%s is a %s without a name (metadata.name)" % (where, kind))
+        raise Unreadable(f"{where} is a {kind} without a name (metadata.name)")
     for path, expected in _SHAPES[kind]:
         outer, dot, inner = path.partition(".")
         value = item.get(outer)
         if dot:
             value = (value or {}).get(inner)
         if value is not None and not isinstance(value, expected):
-            raise Unreadable("%s %s: %s must be %s, not %s"
-                             % (kind, _brief(name), path, _JSON_TYPES[expected], json_type(value)))
+            raise Unreadable(f"{kind} {_brief(name)}: {path} must be {_JSON_TYPES[expected]}, not {json_type(value)}")
         for entry in value if expected is list and value else ():
             if not isinstance(entry, dict):
-                raise Unreadable("%s %s: %s must hold objects, not %s" % (kind, _brief(name), path, json_type(entry)))
+                raise Unreadable(f"{kind} {_brief(name)}: {path} must hold objects, not {json_type(entry)}")
 
 
 def json_type(value: Any) -> str:
@@ -351,12 +367,12 @@ _VGPU_PROFILE = re.compile(r"-[0-9]+[A-Z]\Z")
 _EXPECTED = {
     "container": "exactly nvidia.com/gpu",
     "vm-passthrough": "one device model name (neither nvidia.com/gpu nor a vGPU profile),"
-                      " such as nvidia.com/GA102GL_A10",
+    " such as nvidia.com/GA102GL_A10",
     "vm-vgpu": "one vGPU profile name (it ends in a hyphen, digits and one capital letter),"
-               " such as nvidia.com/NVIDIA_A10-12Q",
+    " such as nvidia.com/NVIDIA_A10-12Q",
 }
 _REMEDIES = {
-    "unknown-workload-label": "Set the label %s to container, vm-passthrough or vm-vgpu." % WORKLOAD_LABEL,
+    "unknown-workload-label": f"Set the label {WORKLOAD_LABEL} to container, vm-passthrough or vm-vgpu.",
     "invalid-resource-quantity": "Find out what wrote the node's status: the kubelet writes whole numbers only.",
     "several-resources": "Leave one kind of GPU workload on the node; names left from an earlier use must stand at 0.",
     "no-resource": "Look at the device plugin that this label chooses: it has registered no device.",
@@ -386,16 +402,18 @@ def judge_lab(node: Dict[str, Any], context: Dict[str, Any]) -> List[Dict[str, A
         return []
     reasons = _reasons(label, advertised, unusable)
     name = node["metadata"]["name"]
-    return [finding(
-        kind="Node",
-        name=name,
-        node=name,
-        source=context.get("source"),
-        rule=reasons[0][0],
-        message="; ".join(text for rule, text in reasons),
-        remedy=_REMEDIES[reasons[0][0]],
-        evidence={"label": label, "resources": listed},
-    )]
+    return [
+        finding(
+            kind="Node",
+            name=name,
+            node=name,
+            source=context.get("source"),
+            rule=reasons[0][0],
+            message="; ".join(text for rule, text in reasons),
+            remedy=_REMEDIES[reasons[0][0]],
+            evidence={"label": label, "resources": listed},
+        )
+    ]
 
 
 # A second profile, what the operator really does, stands beside it once there is one.
@@ -435,12 +453,16 @@ def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -
     reasons = []
     known = isinstance(label, str) and label in _EXPECTED
     if not known:
-        reasons.append(("unknown-workload-label",
-                        "label value %s is none of container, vm-passthrough and vm-vgpu" % _quoted(label)))
+        reasons.append(
+            (
+                "unknown-workload-label",
+                f"label value {_quoted(label)} is none of container, vm-passthrough and vm-vgpu",
+            )
+        )
     for name, problem in unusable.items():
-        reasons.append(("invalid-resource-quantity", "resource %s: %s" % (name, problem)))
-    expected = "label %s expects %s" % (label, _EXPECTED[label]) if known else "expected one resource name"
-    found = "%s, the node advertises %s" % (expected, _found(advertised))
+        reasons.append(("invalid-resource-quantity", f"resource {name}: {problem}"))
+    expected = f"label {label} expects {_EXPECTED[label]}" if known else "expected one resource name"
+    found = f"{expected}, the node advertises {_found(advertised)}"
     if len(advertised) > 1:
         reasons.append(("several-resources", found + ": a node runs one kind of GPU workload"))
     elif known and not advertised and not unusable:
@@ -472,7 +494,7 @@ def _found(advertised: Dict[str, int]) -> str:
 def _quoted(label: Any) -> str:
     """Show a label's value, cut to a length for reading."""
     if not isinstance(label, str):
-        return "of the wrong type, %s," % json_type(label)
+        return f"of the wrong type, {json_type(label)},"
     return '"%s"' % (label if len(label) <= 63 else label[:60] + "...")
 
 
@@ -509,7 +531,7 @@ def read_dump(path: str, kind: str, take: Callable[[Dict[str, Any]], Any]) -> Li
         with open(path, "rb") as stream:
             return _read(_Text(stream, CHUNK), Collector(kind, take), kind)
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        raise Unreadable("%s: %s" % (path, _problem(error, kind))) from None
+        raise Unreadable(f"{path}: {_problem(error, kind)}") from None
 
 
 def _problem(error: BaseException, kind: str) -> str:
@@ -519,12 +541,12 @@ def _problem(error: BaseException, kind: str) -> str:
     if isinstance(error, OSError):
         return "cannot be read: %s" % (error.strerror or error)
     if isinstance(error, UnicodeDecodeError):
-        return "it is no text in %s: %s" % (error.encoding.upper(), _HINT % kind.lower())
+        return f"it is no text in {error.encoding.upper()}: {_HINT % kind.lower()}"
     if isinstance(error, RecursionError):
         return "its JSON is nested too deeply"
     if isinstance(error, MemoryError):
         return "an item of it is larger than the memory"
-    return "it is no usable JSON: %s" % error
+    return f"it is no usable JSON: {error}"
 
 
 def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:
@@ -533,7 +555,7 @@ def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:
     if not start:
         raise Unreadable("it is empty: " + _HINT % kind.lower())
     if start != "{":
-        raise Unreadable('it starts with "%s": %s' % (text.sample(), _HINT % kind.lower()))
+        raise Unreadable(f'it starts with "{text.sample()}": {_HINT % kind.lower()}')
     top = {}  # type: Dict[str, Any]
     has_items = False
     text.at += 1
@@ -593,13 +615,13 @@ class _Text:
         while self.at == len(self._held) and not self._ended:
             self._fill(self._chunk)
             self.at = _SPACE.match(self._held, self.at).end()
-        return self._held[self.at:self.at + 1]
+        return self._held[self.at : self.at + 1]
 
     def expect(self, characters: str) -> str:
         """Skip white space and take the next character, which must be one of these."""
         found = self.peek()
         if not found or found not in characters:
-            raise self.broken(" or ".join('"%s"' % one for one in characters))
+            raise self.broken(" or ".join(f'"{one}"' for one in characters))
         self.at += 1
         return found
 
@@ -621,14 +643,14 @@ class _Text:
                 cut = error.msg.startswith("Unterminated string") or error.pos + 16 > len(self._held)
                 if self._ended or not cut:
                     self.at = len(self._held) if error.msg.startswith("Unterminated string") else error.pos
-                    raise self.broken("valid JSON (%s)" % error.msg) from None
+                    raise self.broken(f"valid JSON ({error.msg})") from None
             self._fill(more)
             more *= 2
 
     def broken(self, expected: str) -> Unreadable:
         """Make the error for text that is no JSON at this place."""
         self.peek()
-        rest = self._held[self.at:]
+        rest = self._held[self.at :]
         if self._ended and any(word.startswith(rest) for word in ("true", "false", "null", "-")):
             return Unreadable("it ends within the JSON, after %d characters: is it truncated?" % self.place())
         return Unreadable('it is no JSON at character %d: "%s", expected %s' % (self.place(), self.sample(), expected))
@@ -639,19 +661,19 @@ class _Text:
 
     def sample(self) -> str:
         """Return some of the text that follows, for a message."""
-        return self._held[self.at:self.at + 20]
+        return self._held[self.at : self.at + 20]
 
     def _fill(self, size: int) -> None:
         """Drop what has been read and read on."""
         raw = self._stream.read(size)
         self._ended = not raw
-        self._held = self._held[self.at:] + self._decode(raw, final=self._ended)
+        self._held = self._held[self.at :] + self._decode(raw, final=self._ended)
         self._dropped += self.at
         self.at = 0
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError("%s is no JSON number" % constant)
+    raise ValueError(f"{constant} is no JSON number")
 
 
 # -------------------- report.py
@@ -676,7 +698,7 @@ def lab_text(findings: List[Dict[str, Any]], checked: int) -> str:
     for found in in_order(findings):
         # A space in a name would make it end too early for whoever splits the line.
         name = one_line(found["subject"]["name"]).replace(" ", "\\x20")
-        lines.append("MISMATCH=%s %s" % (name, one_line(found["message"])))
+        lines.append("MISMATCH={} {}".format(name, one_line(found["message"])))
     return "\n".join(lines)
 
 
@@ -737,8 +759,14 @@ def check_file(path: str, profile: str) -> Dict[str, Any]:
         return unread(path, str(error))
     labelled = [findings for findings in judged if findings is not None]
     findings = in_order([found for several in labelled for found in several])
-    return {"path": path, "exit_code": 1 if findings else 0, "checked": len(labelled),
-            "text": lab_text(findings, len(labelled)), "error": "", "findings": findings}
+    return {
+        "path": path,
+        "exit_code": 1 if findings else 0,
+        "checked": len(labelled),
+        "text": lab_text(findings, len(labelled)),
+        "error": "",
+        "findings": findings,
+    }
 
 
 def unread(path: str, error: str) -> Dict[str, Any]:
@@ -759,7 +787,7 @@ def main(arguments: List[str]) -> int:
         if result["text"]:
             _write(1, result["text"])
     except OSError as error:
-        result = {"exit_code": 2, "error": "cannot write the result: %s" % error.strerror}
+        result = {"exit_code": 2, "error": f"cannot write the result: {error.strerror}"}
     if result["error"]:
         try:
             _write(2, "check-config.sh: " + result["error"])

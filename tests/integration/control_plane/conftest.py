@@ -21,8 +21,13 @@ def programs() -> Path:
     if os.environ.get("GPUWL_BIN"):
         return Path(os.environ["GPUWL_BIN"]).resolve()
     done = subprocess.run(
-        [str(PLAYBOOK), "playbooks/programs.yml"], cwd=CHECKOUT, env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
-        capture_output=True, text=True, timeout=3600, check=False,
+        [str(PLAYBOOK), "playbooks/programs.yml"],
+        cwd=CHECKOUT,
+        env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=3600,
+        check=False,
     )
     found = re.search(r"programs of the control plane\s+are\s+in\s+(/.*)", done.stdout)
     assert found, done.stdout + done.stderr

@@ -81,7 +81,12 @@ class Lab:
     def environment(self, **more: str) -> dict[str, str]:
         foreign = ("ANSIBLE_", "KUBE", "KWOK_", "XDG_", "GO")
         kept = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
-        own = {"HOME": str(self.base / "home"), "XDG_CACHE_HOME": str(self.base / "cache"), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
+        own = {
+            "HOME": str(self.base / "home"),
+            "XDG_CACHE_HOME": str(self.base / "cache"),
+            "LC_ALL": "C.UTF-8",
+            "ANSIBLE_NOCOLOR": "1",
+        }
         return {**kept, **own, **more}
 
     def command(self, playbook: str, *arguments: str, **variables: object) -> list[str]:
@@ -89,12 +94,19 @@ class Lab:
         values = json.dumps({"lab_root": str(self.root), **self.variables, **variables})
         return [str(PLAYBOOK), f"{CHECKOUT}/playbooks/{playbook}.yml", *tags, "-e", values, *arguments]
 
-    def launch(self, playbook: str, *arguments: str, environment: dict | None = None, **variables: object) -> subprocess.Popen:
+    def launch(
+        self, playbook: str, *arguments: str, environment: dict | None = None, **variables: object
+    ) -> subprocess.Popen:
         """A play that goes on while the test does."""
         return subprocess.Popen(
             self.command(playbook, *arguments, **variables),
-            cwd=CHECKOUT, env=self.environment(**environment or {}), text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            cwd=CHECKOUT,
+            env=self.environment(**environment or {}),
+            text=True,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
     def play(self, playbook: str, *arguments: str, environment: dict | None = None, **variables: object) -> Run:
@@ -131,18 +143,32 @@ class Lab:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         command = [str(self.programs / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments]
-        done = subprocess.run(command, input=stdin, env=self.environment(), capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, input=stdin, env=self.environment(), capture_output=True, text=True, timeout=60, check=False
+        )
         assert done.returncode == 0, f"kubectl {arguments}: {done.stderr}"
         return done.stdout
 
     def works(self) -> None:
         """All five do their part: a Pod on a new node is scheduled and runs."""
         node = {
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "annotations": {"kwok.x-k8s.io/node": "fake"}},
-            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}, "capacity": {"cpu": "4", "memory": "8Gi", "pods": "9"}},
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "n", "annotations": {"kwok.x-k8s.io/node": "fake"}},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"},
+                "capacity": {"cpu": "4", "memory": "8Gi", "pods": "9"},
+            },
         }
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
-        wait_for(lambda: "default" in self.kubectl("get", "serviceaccounts", "-o", "name"), 30, "the default service account")
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "c", "image": "none"}]},
+        }
+        wait_for(
+            lambda: "default" in self.kubectl("get", "serviceaccounts", "-o", "name"), 30, "the default service account"
+        )
         self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, pod]}))
         self.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/p", "--timeout=40s")
         self.kubectl("delete", "pod/p", "node/n", "--now")
@@ -169,7 +195,9 @@ class Lab:
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in runs:
                 kill(pid, number)
-        wait_for(lambda: set(self.everything()) <= {p for pids in self.pids().values() for p in pids}, 10, "the plays to end")
+        wait_for(
+            lambda: set(self.everything()) <= {p for pids in self.pids().values() for p in pids}, 10, "the plays to end"
+        )
 
     def destroy(self) -> None:
         def none_left() -> bool:
@@ -238,9 +266,14 @@ def wait_for(condition, seconds: float, what: str) -> None:
 def mount(folder: Path, options: str) -> Path:
     """A small file system of memory, unmounted with the lab."""
     folder.mkdir(parents=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        pytest.fail(f"this test fills a file system of its own and may not mount one: {done.stderr.strip()} (run it as root)", pytrace=False)
+        pytest.fail(
+            f"this test fills a file system of its own and may not mount one: {done.stderr.strip()} (run it as root)",
+            pytrace=False,
+        )
     return folder
 
 

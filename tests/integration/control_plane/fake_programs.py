@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
@@ -48,10 +48,21 @@ class Cluster:
     def kwok(self, state: str) -> None:
         """Have its processes, by the collection's own module."""
         options = {
-            "state": state, "root": str(self.root), "name": f"kind-{self.name}", "kubeconfig": str(self.kubeconfig),
-            "programs": str(PROGRAMS), "kubernetes_version": "v1.37.2",
+            "state": state,
+            "root": str(self.root),
+            "name": f"kind-{self.name}",
+            "kubeconfig": str(self.kubeconfig),
+            "programs": str(PROGRAMS),
+            "kubernetes_version": "v1.37.2",
         }
-        command = [str(Path(sys.executable).with_name("ansible")), "localhost", "-m", "gpuwl.sandbox.kwok_cluster", "-a", json.dumps(options)]
+        command = [
+            str(Path(sys.executable).with_name("ansible")),
+            "localhost",
+            "-m",
+            "gpuwl.sandbox.kwok_cluster",
+            "-a",
+            json.dumps(options),
+        ]
         done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
         if done.returncode:
             fail(done.stdout + done.stderr)
@@ -69,20 +80,33 @@ class Cluster:
             names = [patch["nodeRegistration"]["name"] for patch in patches]
             name = names[0] if names else f"{self.name}-control-plane"
             labels = {"kubernetes.io/hostname": name, **entry.get("labels", {})}
-            items.append({
-                "apiVersion": "v1", "kind": "Node", "status": {"capacity": ROOM, "allocatable": ROOM},
-                "metadata": {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": labels},
-                "spec": {"taints": [taint]} if entry["role"] == "control-plane" else {},
-            })
+            items.append(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "status": {"capacity": ROOM, "allocatable": ROOM},
+                    "metadata": {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": labels},
+                    "spec": {"taints": [taint]} if entry["role"] == "control-plane" else {},
+                }
+            )
         command = [str(PROGRAMS / "kubectl"), f"--kubeconfig={self.kubeconfig}", "create", "-f", "-"]
-        subprocess.run(command, input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), text=True, check=True, capture_output=True)
+        subprocess.run(
+            command,
+            input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
+            text=True,
+            check=True,
+            capture_output=True,
+        )
 
     def runs(self) -> bool:
         return self.kubeconfig.exists() and not (self.folder / "stopped").exists()
 
     def containers(self) -> list[str]:
         count = int((self.folder / "nodes").read_text()) - 1
-        return [f"{self.name}-control-plane", *(f"{self.name}-worker{number if number > 1 else ''}" for number in range(1, count + 1))]
+        return [
+            f"{self.name}-control-plane",
+            *(f"{self.name}-worker{number if number > 1 else ''}" for number in range(1, count + 1)),
+        ]
 
 
 def listed() -> list[str]:
@@ -119,7 +143,9 @@ def kind(command: list[str], options: dict[str, str]) -> None:
         if cluster.root.exists():
             cluster.kwok("absent")
         shutil.rmtree(cluster.folder, ignore_errors=True)
-        Path(options.get("--kubeconfig") or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config").unlink(missing_ok=True)
+        Path(options.get("--kubeconfig") or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config").unlink(
+            missing_ok=True
+        )
     else:
         fail(f"ERROR: unknown command {command}")
 
@@ -138,7 +164,9 @@ def docker(command: list[str], options: dict[str, str]) -> None:
         print("\n".join(f"{name} {state}" for name in cluster.containers()))
     elif command[0] == "inspect":
         made = (Cluster(command[1].removesuffix("-control-plane")).folder / "nodes").stat().st_mtime
-        print("\n".join([datetime.fromtimestamp(made, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.123456789Z")] * len(command[1:])))
+        print(
+            "\n".join([datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%dT%H:%M:%S.123456789Z")] * len(command[1:]))
+        )
     elif command[0] == "start":
         cluster = Cluster(command[1].removesuffix("-control-plane"))
         (cluster.folder / "stopped").unlink()

@@ -47,7 +47,9 @@ class KindLab(Lab):
 
     def environment(self, **more: str) -> dict[str, str]:
         # The user works with other clusters, whose kubeconfig kind and kubectl take when they are given none.
-        return super().environment(**{"PATH": f"{self.bin}:{self.base / 'tools'}", "KUBECONFIG": str(self.users_own), **more})
+        return super().environment(
+            **{"PATH": f"{self.bin}:{self.base / 'tools'}", "KUBECONFIG": str(self.users_own), **more}
+        )
 
     def play(self, *arguments: str, **variables: object) -> Run:
         run = super().play(*arguments, **variables)

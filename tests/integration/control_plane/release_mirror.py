@@ -27,8 +27,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
 PATHS = {
-    **{name: f"/kubernetes/v1.37.2/bin/linux/{ARCHITECTURE}/{name}"
-       for name in ("kubectl", "kube-scheduler", "kube-controller-manager", "kube-apiserver")},
+    **{
+        name: f"/kubernetes/v1.37.2/bin/linux/{ARCHITECTURE}/{name}"
+        for name in ("kubectl", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
+    },
     **{name: f"/kwok/v0.8.0/{name}-linux-{ARCHITECTURE}" for name in ("kwok", "kwokctl")},
     "etcd": f"/etcd/v3.7.3/etcd-v3.7.3-linux-{ARCHITECTURE}.tar.gz",
 }
@@ -42,7 +44,9 @@ def sha256(content: bytes) -> str:
 def releases(programs: Path) -> dict[str, bytes]:
     """Path below the server -> content, of the programs in the folder."""
     files = {path: (programs / name).read_bytes() for name, path in PATHS.items() if name != "etcd"}
-    sums = {f"{path}.sha256": sha256(content).encode() for path, content in files.items() if path.startswith("/kubernetes/")}
+    sums = {
+        f"{path}.sha256": sha256(content).encode() for path, content in files.items() if path.startswith("/kubernetes/")
+    }
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
         tar.add(programs / "etcd", f"etcd-v3.7.3-linux-{ARCHITECTURE}/etcd")
@@ -80,7 +84,10 @@ class Mirror:
 
     def urls(self, base: str | None = None) -> dict[str, str]:
         """The role's three variables."""
-        return {f"control_plane_{name}_url": f"{base or f'http://{self.host}'}/{name}" for name in ("kubernetes", "etcd", "kwok")}
+        return {
+            f"control_plane_{name}_url": f"{base or f'http://{self.host}'}/{name}"
+            for name in ("kubernetes", "etcd", "kwok")
+        }
 
     def given(self, *names: str) -> dict[str, str]:
         """What a user gives as control_plane_sha256 for these programs."""
@@ -183,8 +190,10 @@ def redirect(url: str) -> Callable:
 def self_signed(folder: Path) -> ssl.SSLContext:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + datetime.timedelta(days=1))
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number(), now, now + datetime.timedelta(days=1)
+    )
     certificate = builder.sign(key, hashes.SHA256())
     plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (folder / "pem").write_bytes(key.private_bytes(*plain) + certificate.public_bytes(serialization.Encoding.PEM))

@@ -42,7 +42,9 @@ class Downloads(Cache):
         patience = {"control_plane_stall_seconds": 1, "control_plane_retry_seconds": 0}
         sums = {"control_plane_sha256": self.mirror.given(*KWOK)}
         values = {"control_plane_source": source, **patience, **sums, **self.mirror.urls(), **variables}
-        return self.lab.launch("programs", *arguments, environment={**self.environment, **(environment or {})}, **values)
+        return self.lab.launch(
+            "programs", *arguments, environment={**self.environment, **(environment or {})}, **values
+        )
 
     def play(self, *arguments: str, **more: object):
         return finish(self.launch(*arguments, **more))
@@ -87,7 +89,13 @@ def folder(stand_ins, files) -> Path:
     """Where below XDG_CACHE_HOME the programs go, as the playbook says; in check mode it asks nothing and makes nothing."""
     lab, mirror = new_lab(stand_ins), Mirror(files)
     try:
-        shown = lab.play("programs", "--check", control_plane_source="auto", control_plane_sha256=mirror.given(*KWOK), **mirror.urls())
+        shown = lab.play(
+            "programs",
+            "--check",
+            control_plane_source="auto",
+            control_plane_sha256=mirror.given(*KWOK),
+            **mirror.urls(),
+        )
         found = Path(re.search(r"control plane are\s+in (/\S+)", shown.succeeded().output)[1])
         assert shown.changed == 0 and mirror.asked == [] and not found.exists()
         return found.relative_to(lab.base / "cache")
@@ -112,7 +120,10 @@ def lacks_kubectl(cache):
 def test_an_empty_cache_is_filled_and_then_reused(cache):
     first = cache.play()
     assert first.changed > 0
-    assert re.findall(r"TASK \[.* : (Download \S+ v\S+ \(\d of 7\))", first.output)[-1] == "Download kube-apiserver v1.37.2 (7 of 7)"
+    assert (
+        re.findall(r"TASK \[.* : (Download \S+ v\S+ \(\d of 7\))", first.output)[-1]
+        == "Download kube-apiserver v1.37.2 (7 of 7)"
+    )
     cache.is_whole()
     assert {path: cache.mirror.asked.count(path) for path in PATHS.values()} == dict.fromkeys(PATHS.values(), 1)
     cache.mirror.asked.clear()
@@ -133,7 +144,9 @@ def test_what_goes_wrong_once_is_tried_again(cache):
     run = cache.play().succeeded()
     assert run.output.count("FAILED - RETRYING") == 5
     assert cache.mirror.asked.count(KUBECTL) == 3
-    broke_off, again = (when for when, path in zip(cache.mirror.times, cache.mirror.asked, strict=True) if path == PATHS["kwok"])
+    broke_off, again = (
+        when for when, path in zip(cache.mirror.times, cache.mirror.asked, strict=True) if path == PATHS["kwok"]
+    )
     assert 1 < again - broke_off < 5
     cache.is_whole()
 
@@ -141,12 +154,42 @@ def test_what_goes_wrong_once_is_tried_again(cache):
 @pytest.mark.parametrize(
     ("path", "trouble", "asked", "told"),
     [
-        (KUBECTL, server.status(404), 1, ("There is no http://", KUBECTL, "Check the version (control_plane_kubernetes_version)", "base URL")),
+        (
+            KUBECTL,
+            server.status(404),
+            1,
+            ("There is no http://", KUBECTL, "Check the version (control_plane_kubernetes_version)", "base URL"),
+        ),
         (KUBECTL, server.status(403), 1, ("refuses to give it", "user and password", "403")),
-        (KUBECTL, server.corrupt, 2, ("is not what its SHA-256 says: expected {sum} (published in http://", ".sha256)", "found {bad}", "Do not use it")),
-        (KUBECTL, server.truncated, 3, ("broke off before the end", "3 attempts", "https_proxy", "control_plane_kubernetes_url")),
-        (KUBECTL, server.stalled, 2, ("sent nothing for 1 s", "2 attempts", "https_proxy", "control_plane_kubernetes_url", "control_plane_path")),
-        (f"{KUBECTL}.sha256", lambda handler, _sum: server.good(handler, b"<p>Log in</p>\n"), 1, ("holds no SHA-256 of it", "control_plane_sha256")),
+        (
+            KUBECTL,
+            server.corrupt,
+            2,
+            (
+                "is not what its SHA-256 says: expected {sum} (published in http://",
+                ".sha256)",
+                "found {bad}",
+                "Do not use it",
+            ),
+        ),
+        (
+            KUBECTL,
+            server.truncated,
+            3,
+            ("broke off before the end", "3 attempts", "https_proxy", "control_plane_kubernetes_url"),
+        ),
+        (
+            KUBECTL,
+            server.stalled,
+            2,
+            ("sent nothing for 1 s", "2 attempts", "https_proxy", "control_plane_kubernetes_url", "control_plane_path"),
+        ),
+        (
+            f"{KUBECTL}.sha256",
+            lambda handler, _sum: server.good(handler, b"<p>Log in</p>\n"),
+            1,
+            ("holds no SHA-256 of it", "control_plane_sha256"),
+        ),
     ],
     ids=["missing", "refused", "corrupt", "truncated", "stalled", "sum is none"],
 )
@@ -230,7 +273,9 @@ def test_killed_halfway(lacks_kubectl):
     for _attempt in range(2):
         play = lacks_kubectl.launch()
         assert mirror.halfway.wait(60)
-        wait_for(lambda: any(path.stat().st_size for path in lacks_kubectl.leftovers()), 10, "the download to be halfway")
+        wait_for(
+            lambda: any(path.stat().st_size for path in lacks_kubectl.leftovers()), 10, "the download to be halfway"
+        )
         lacks_kubectl.lab.kill_runs()
         play.communicate()
         assert not (lacks_kubectl.folder / "kubectl").exists()
@@ -260,7 +305,11 @@ def test_a_download_and_a_build_at_once(cache):
     wait_for((cache.lab.base / "halfway").exists, 60, "the build to be halfway")
     download = cache.launch()
     waiting = (f"{cache.folder}/.lock", "flock")
-    wait_for(lambda: any(waits_for(pid, *waiting) for pid in cache.lab.everything()), 60, "the download to wait for the build")
+    wait_for(
+        lambda: any(waits_for(pid, *waiting) for pid in cache.lab.everything()),
+        60,
+        "the download to wait for the build",
+    )
     (cache.lab.base / "gate").touch()
     for play in (build, download):
         finish(play).succeeded()
@@ -341,7 +390,10 @@ def test_a_machine_that_there_are_no_releases_for(cache):
     cache.fill("kubectl", "kwok")
     cache.go(WHOLE)
     told = " ".join(cache.play(source="auto").succeeded().output.split())
-    assert "To download: none; to build: kwok, kubectl. Why not downloaded: there are no releases for Linux riscv64." in told
+    assert (
+        "To download: none; to build: kwok, kubectl. Why not downloaded: there are no releases for Linux riscv64."
+        in told
+    )
     assert cache.built == ["kwok", "kubectl"]
     assert cache.mirror.asked == []
     cache.is_whole()
@@ -379,7 +431,11 @@ def test_auto_where_the_rest_cannot_be_built(cache):
     assert "Building kwokctl, kwok needs Go 1.26" in error and "found: none" in error and "Install Go" in error
     assert "give the SHA-256 of kwokctl and kwok in control_plane_sha256" in error and "control_plane_path" in error
     error = cache.play(source="auto", control_plane_etcd_version="v3.4.0").error
-    assert "Building etcd needs Go" in error and "/etcd/v3.4.0: HTTP Error 404" in error and "control_plane_etcd_url" in error
+    assert (
+        "Building etcd needs Go" in error
+        and "/etcd/v3.4.0: HTTP Error 404" in error
+        and "control_plane_etcd_url" in error
+    )
     assert not cache.folder.exists() and not set(cache.mirror.asked) & set(PATHS.values()) - {PATHS["kwokctl"]}
 
 

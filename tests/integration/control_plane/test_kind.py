@@ -95,8 +95,14 @@ def test_kind_is_missing(lab):
 @pytest.mark.parametrize(
     ("printed", "told"),
     [
-        ("kind v0.19.0 go1.20.4 linux/amd64", "kind v0.19.0 is too old, wanted is v0.20.0 or newer: get it at https://kind.sigs.k8s.io/"),
-        ("a window manager", "kind does not tell its version (`kind version` says: a window manager); wanted is v0.20.0 or newer: get it at"),
+        (
+            "kind v0.19.0 go1.20.4 linux/amd64",
+            "kind v0.19.0 is too old, wanted is v0.20.0 or newer: get it at https://kind.sigs.k8s.io/",
+        ),
+        (
+            "a window manager",
+            "kind does not tell its version (`kind version` says: a window manager); wanted is v0.20.0 or newer: get it at",
+        ),
     ],
 )
 def test_kind_is_too_old_or_another_program(lab, printed, told):
@@ -112,17 +118,22 @@ def test_kind_cannot_make_the_cluster(lab):
         'kind could not make the cluster gpuwl; kind says: failed to create cluster: failed to pull image "kindest/node:v9.9.9": command "docker pull'
         ' kindest/node:v9.9.9" failed with error: exit status 1: Error response from daemon: Get "https://...@mirror.example/v2/": no basic auth credentials'
     )
-    created, = lab.calls("kind", "create")
+    (created,) = lab.calls("kind", "create")
     assert created[-2:] == ["--image", "kindest/node:v9.9.9"]
     assert [path.name for path in lab.control_plane.iterdir()] == ["kind.yaml"]
 
 
 def test_another_clusters_kubeconfig_is_in_the_way(lab):
     own = lab.base / "home" / "config"
-    text = "apiVersion: v1\nclusters: [{name: work, cluster: {server: https://work.example}}]\ncontexts: []\nusers: []\n"
+    text = (
+        "apiVersion: v1\nclusters: [{name: work, cluster: {server: https://work.example}}]\ncontexts: []\nusers: []\n"
+    )
     own.write_text(text)
     error = lab.start(control_plane_kubeconfig=str(own)).error
-    assert error == f"{own} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file"
+    assert (
+        error
+        == f"{own} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file"
+    )
     nothing_made(lab)
     assert lab.teardown(control_plane_kubeconfig=str(own)).changed == 0
     assert own.read_text() == text
@@ -135,13 +146,17 @@ def test_a_name_that_cannot_be(lab):
 
 def test_the_whole_lab_runs_through_the_scheduler(running):
     text = (running.root / "out" / "07-cross.txt").read_text()
-    assert text.startswith("PHASE=Pending\nNODE=none\nMESSAGE=0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)")
-    assert (running.root / "out" / "06-placement.txt").read_text() == "job-container lab-node-0\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
+    assert text.startswith(
+        "PHASE=Pending\nNODE=none\nMESSAGE=0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated taint(s)"
+    )
+    assert (
+        running.root / "out" / "06-placement.txt"
+    ).read_text() == "job-container lab-node-0\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
     assert (running.root / "out" / "consistency.txt").read_text() == "OK=3\n"
 
 
 def test_kind_is_asked_for_the_pools_nodes_and_keeps_off_the_users_kubeconfig(running):
-    created, = running.calls("kind", "create")
+    (created,) = running.calls("kind", "create")
     configuration = running.control_plane / "kind.yaml"
     assert created[:7] == ["kind", "create", "cluster", "--name", "gpuwl", "--config", str(configuration)]
     assert created[7] == "--kubeconfig" and created[8].startswith(f"{running.control_plane}/.kind-")
@@ -154,12 +169,20 @@ def test_kind_is_asked_for_the_pools_nodes_and_keeps_off_the_users_kubeconfig(ru
 def test_the_kubeconfig_is_kinds_and_private_and_nothing_else_is_left(running):
     assert running.kubeconfig.read_text() == (running.cluster() / "kwok" / "kubeconfig").read_text() + "\n"
     assert stat.S_IMODE(running.kubeconfig.stat().st_mode) == 0o600
-    assert sorted(path.name for path in running.control_plane.iterdir()) == ["kind-gpuwl.made", "kind.yaml", "kubeconfig"]
+    assert sorted(path.name for path in running.control_plane.iterdir()) == [
+        "kind-gpuwl.made",
+        "kind.yaml",
+        "kubeconfig",
+    ]
 
 
 def test_a_cluster_that_is_there_is_reused(running):
     assert running.start("--tags", "all").changed == 0
-    assert len(running.calls("kind", "create")) == 1 and running.calls("kind", "delete") == [] and running.calls("docker", "start") == []
+    assert (
+        len(running.calls("kind", "create")) == 1
+        and running.calls("kind", "delete") == []
+        and running.calls("docker", "start") == []
+    )
 
 
 def test_keys_do_not_stay_in_temporary_files(running):
@@ -235,8 +258,12 @@ def test_stopped_containers_are_started(running):
 def test_an_api_server_that_does_not_come_back(running):
     running.kill("kube-apiserver")
     error = running.start(control_plane_timeout=2).error
-    assert error.startswith("the API server of the kind cluster gpuwl does not answer, and did not for 2 s with all its containers started (nothing")
-    assert error.endswith(" See docker logs gpuwl-control-plane, or remove the cluster (playbooks/teardown.yml -e control_plane_provider=kind) and run again")
+    assert error.startswith(
+        "the API server of the kind cluster gpuwl does not answer, and did not for 2 s with all its containers started (nothing"
+    )
+    assert error.endswith(
+        " See docker logs gpuwl-control-plane, or remove the cluster (playbooks/teardown.yml -e control_plane_provider=kind) and run again"
+    )
     running.stop_containers()
     running.start().succeeded()
 
@@ -276,7 +303,7 @@ def test_a_creation_that_was_killed_leaves_no_kind_running_and_is_made_anew(lab)
 def test_teardown_deletes_what_the_lab_made(lab):
     lab.start().succeeded()
     assert lab.teardown().changed == 1
-    deleted, = lab.calls("kind", "delete")
+    (deleted,) = lab.calls("kind", "delete")
     assert deleted[:5] == ["kind", "delete", "cluster", "--name", "gpuwl"]
     assert deleted[5] == "--kubeconfig" and deleted[6].startswith(f"{lab.control_plane}/.kind-")
     assert lab.pids() == {} and not lab.control_plane.exists() and list(lab.root.iterdir()) == []
@@ -297,7 +324,9 @@ def test_teardown_leaves_what_the_lab_did_not_make_and_knows_its_own_without_not
     assert lab.calls("kind", "delete") == []
     assert stat.S_IMODE(lab.kubeconfig.stat().st_mode) == 0o600
     nodes = json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"]
-    assert len(nodes) == 4 and not [key for node in nodes for key in node["metadata"]["labels"] if key.startswith("nvidia.com/")]
+    assert len(nodes) == 4 and not [
+        key for node in nodes for key in node["metadata"]["labels"] if key.startswith("nvidia.com/")
+    ]
 
     lab.kubectl("label", "nodes", "--all", f"{MARK}=gpuwl")
     shutil.rmtree(lab.root)
@@ -335,7 +364,9 @@ def test_teardown_without_docker_or_kind(lab, missing):
     lab.control_plane.mkdir(parents=True)
     (lab.control_plane / "kind-gpuwl.made").touch()
     error = lab.teardown().error
-    assert error.startswith(f"the kind cluster gpuwl, which the lab made, cannot be deleted: provider kind needs {missing}, and PATH has no program")
+    assert error.startswith(
+        f"the kind cluster gpuwl, which the lab made, cannot be deleted: provider kind needs {missing}, and PATH has no program"
+    )
     assert (lab.control_plane / "kind-gpuwl.made").exists()
 
 
@@ -347,16 +378,25 @@ def test_teardown_while_the_docker_daemon_is_away(lab):
 def test_the_molecule_scenario(lab):
     """On a docker daemon tests/integration/test_molecule.py runs it; here converge, idempotence and verify run on the stand-ins."""
     programs = Path(sys.executable).parent
-    environment = lab.environment(PATH=f"{lab.bin}:{programs}:{lab.base / 'tools'}", MOLECULE_GLOB="molecule/*/molecule.yml", NO_COLOR="1")
+    environment = lab.environment(
+        PATH=f"{lab.bin}:{programs}:{lab.base / 'tools'}", MOLECULE_GLOB="molecule/*/molecule.yml", NO_COLOR="1"
+    )
     done = subprocess.run(
-        [programs / "molecule", "test", "--scenario-name", "kind"], cwd=CHECKOUT, env=environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
+        [programs / "molecule", "test", "--scenario-name", "kind"],
+        cwd=CHECKOUT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-5000:]
-    verify = done.stdout[done.stdout.index("[kind > verify] Executing"):]
+    verify = done.stdout[done.stdout.index("[kind > verify] Executing") :]
     assert re.search(r"localhost +: ok=[6-9] +changed=0 +unreachable=0 +failed=0", verify), verify
-    created, = lab.calls("kind", "create")
-    deleted, = lab.calls("kind", "delete")
+    (created,) = lab.calls("kind", "create")
+    (deleted,) = lab.calls("kind", "delete")
     assert created[3:5] == deleted[3:5] == ["--name", "gpuwl-molecule"]
     assert not (CHECKOUT / ".cache" / "molecule" / "kind").exists() and lab.pids() == {}
 

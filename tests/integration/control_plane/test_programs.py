@@ -183,7 +183,11 @@ def test_a_build_that_outlived_its_play_does_not_spoil_the_next(cache):
     os.killpg(first.pid, signal.SIGKILL)
     second = cache.lab.launch("programs", environment=cache.go(WHOLE), control_plane_source="go")
     waiting = (f"{cache.folder}/.lock", "flock")
-    wait_for(lambda: any(waits_for(pid, *waiting) for pid in cache.lab.everything()), 60, "the second build to wait for the first")
+    wait_for(
+        lambda: any(waits_for(pid, *waiting) for pid in cache.lab.everything()),
+        60,
+        "the second build to wait for the first",
+    )
     (cache.lab.base / "gate").touch()
     assert finish(second).changed == 1
     cache.is_whole()

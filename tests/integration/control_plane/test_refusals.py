@@ -24,7 +24,16 @@ def nothing_half_done(lab) -> None:
     [
         (
             {"control_plane_provider": "cloud", "control_plane_source": "magic", "control_plane_port": "many"},
-            ("control_plane_provider", "kwok", "cloud", "control_plane_source", "auto, download, go, path", "magic", "control_plane_port", "many"),
+            (
+                "control_plane_provider",
+                "kwok",
+                "cloud",
+                "control_plane_source",
+                "auto, download, go, path",
+                "magic",
+                "control_plane_port",
+                "many",
+            ),
         ),
         ({"control_plane_port": 70000}, ("port 70000", "65535", "control_plane_port")),
         ({"control_plane_name": "../../etc"}, ("../../etc", "control_plane_name")),

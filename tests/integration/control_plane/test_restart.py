@@ -59,7 +59,11 @@ def test_pid_files_that_name_other_processes(kept, own_process):
     """A stranger's, one that passes itself off as this very etcd, a zombie, and one that is always there."""
     binary = kept.pid_file("etcd").parents[1] / "bin" / "etcd"
     kept.kill(*COMPONENTS)
-    stranger, disguised, zombie = own_process("sleep", "600"), own_process("sleep", "600", name=str(binary)), own_process("true")
+    stranger, disguised, zombie = (
+        own_process("sleep", "600"),
+        own_process("sleep", "600", name=str(binary)),
+        own_process("true"),
+    )
     wait_for(lambda: Path(f"/proc/{zombie.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", 10, "a zombie")
     for component, pid in zip(COMPONENTS, (stranger.pid, zombie.pid, disguised.pid, stranger.pid, 1), strict=True):
         kept.pid_file(component).write_text(str(pid))

@@ -51,13 +51,20 @@ def test_the_kubeconfig_is_private_and_needs_no_other_file(running):
     config = yaml.safe_load(running.kubeconfig.read_text())
     assert len(config["clusters"]) == len(config["users"]) == 1
     assert {*config["clusters"][0]["cluster"], *config["users"][0]["user"]} == {
-        "server", "certificate-authority-data", "client-certificate-data", "client-key-data",
+        "server",
+        "certificate-authority-data",
+        "client-certificate-data",
+        "client-key-data",
     }
     assert "kube-system" in running.kubectl("get", "namespaces", "-o", "name")
 
 
 def test_nobody_else_can_read_a_private_key_or_a_token(running):
-    keys = [path for path in running.control_plane.rglob("*") if path.is_file() and not path.is_symlink() and b"PRIVATE KEY" in path.read_bytes()]
+    keys = [
+        path
+        for path in running.control_plane.rglob("*")
+        if path.is_file() and not path.is_symlink() and b"PRIVATE KEY" in path.read_bytes()
+    ]
     assert keys
     assert [str(path) for path in keys if path.stat().st_mode & 0o077] == []
     assert stat.S_IMODE(running.control_plane.stat().st_mode) == 0o700
@@ -74,14 +81,18 @@ def test_the_users_own_files_and_kubectl_are_untouched(lab):
     (home / "bin" / "kubectl").chmod(0o755)
     lab.play("lab", environment={"PATH": f"{home}/bin:{os.environ['PATH']}"}).succeeded()
     lab.teardown().succeeded()
-    files = sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file() and ".ansible" not in path.parts)
+    files = sorted(
+        str(path.relative_to(home)) for path in home.rglob("*") if path.is_file() and ".ansible" not in path.parts
+    )
     assert files == [".kube/config", ".kwok/kwok.yaml", "bin/kubectl"]
     assert {(home / name).read_text() for name in files[:2]} == {"the user's own\n"}
 
 
 def test_a_kubeconfig_of_the_users_is_neither_overwritten_nor_removed(lab):
     own = lab.base / "home" / "config"
-    text = "apiVersion: v1\nclusters: [{name: work, cluster: {server: https://work.example}}]\ncontexts: []\nusers: []\n"
+    text = (
+        "apiVersion: v1\nclusters: [{name: work, cluster: {server: https://work.example}}]\ncontexts: []\nusers: []\n"
+    )
     own.write_text(text)
     error = lab.start(control_plane_kubeconfig=str(own)).error
     assert str(own) in error and "control_plane_kubeconfig" in error

@@ -48,7 +48,10 @@ def test_from_a_full_lab_to_nothing(lab, cached):
     assert lab.teardown(teardown_everything=True).changed > 0
     assert files(lab.root) == {"out/mine.txt": b"the user's own\n"}
     assert files(lab.base / "cache") == {"gpuwl/mine.txt": b"the user's own\n"}
-    assert all(os.access(lab.programs / program, os.X_OK) for program in ("etcd", "kube-apiserver", "kubectl", "kwok", "kwokctl"))
+    assert all(
+        os.access(lab.programs / program, os.X_OK)
+        for program in ("etcd", "kube-apiserver", "kubectl", "kwok", "kwokctl")
+    )
 
     assert lab.teardown(teardown_everything=True).changed == 0
 

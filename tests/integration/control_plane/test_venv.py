@@ -35,9 +35,22 @@ def checkout(tmp_path):
 
 
 def run(checkout: Path, *command: str, **environment: str) -> subprocess.CompletedProcess:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYENV_", "PYTHON", "MAKE", "MFLAGS"))}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PIP_", "PYENV_", "PYTHON", "MAKE", "MFLAGS"))
+    }
     own = {"HOME": str(checkout.parent / "home"), "PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "0", **environment}
-    return subprocess.run(command, cwd=checkout, env={**kept, **own}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        cwd=checkout,
+        env={**kept, **own},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def stand_in(path: Path, version: str | None) -> Path:
@@ -118,12 +131,23 @@ def test_an_index_that_does_not_answer(checkout):
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = server.getsockname()[1]
     for _again in range(2):
-        done = run(checkout, "make", "lab", PYTHON=sys.executable, PIP_INDEX_URL=f"http://127.0.0.1:{closed}/simple", PIP_EXTRA_INDEX_URL="")
+        done = run(
+            checkout,
+            "make",
+            "lab",
+            PYTHON=sys.executable,
+            PIP_INDEX_URL=f"http://127.0.0.1:{closed}/simple",
+            PIP_EXTRA_INDEX_URL="",
+        )
         assert done.returncode != 0
         closing = [line for line in done.stderr.splitlines() if line.startswith("tools/venv: ")]
         assert len(closing) == 1 and "network" in closing[0] and "requirements.txt" in closing[0]
         # After it comes nothing but make's own word.
-        assert [line for line in done.stderr.splitlines()[done.stderr.splitlines().index(closing[0]) + 1 :] if not line.startswith("make")] == []
+        assert [
+            line
+            for line in done.stderr.splitlines()[done.stderr.splitlines().index(closing[0]) + 1 :]
+            if not line.startswith("make")
+        ] == []
         assert "Traceback" not in done.stdout + done.stderr
         assert not (checkout / ".venv" / "bin" / "ansible-playbook").exists()
     assert "Installing requirements.txt into .venv" in done.stdout

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,14 +51,25 @@ class Played:
 def run_playbook(name: str, *arguments: str, variables: dict | None = None, folder: Path, **environment: str) -> Played:
     """Run one of the collection's playbooks; variables travel as JSON, as -e of a command line takes it."""
     command = [str(PLAYBOOK), str(ROOT / "playbooks" / name), "-e", json.dumps(variables or {}), *arguments]
-    variables_of_the_caller = {key: value for key, value in os.environ.items() if not key.startswith(("K8S_", "KUBECONFIG", "ANSIBLE_"))}
+    variables_of_the_caller = {
+        key: value for key, value in os.environ.items() if not key.startswith(("K8S_", "KUBECONFIG", "ANSIBLE_"))
+    }
     settings = {
-        "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_LOCAL_TEMP": str(folder / "ansible"), "ANSIBLE_REMOTE_TEMP": str(folder / "ansible"),
+        "ANSIBLE_FORCE_COLOR": "0",
+        "ANSIBLE_LOCAL_TEMP": str(folder / "ansible"),
+        "ANSIBLE_REMOTE_TEMP": str(folder / "ansible"),
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
     }
     began = time.monotonic()
     done = subprocess.run(
-        command, cwd=ROOT, env=variables_of_the_caller | settings | environment, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL
+        command,
+        cwd=ROOT,
+        env=variables_of_the_caller | settings | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     return Played(done.returncode, done.stdout + done.stderr, time.monotonic() - began)
 
@@ -77,7 +87,9 @@ class Lab:
 
     def play(self, *arguments: str, environment: dict | None = None, **variables) -> Played:
         """Run the lab, whatever comes of it."""
-        return run_playbook("lab.yml", *arguments, variables=self.variables(variables), folder=self.folder, **(environment or {}))
+        return run_playbook(
+            "lab.yml", *arguments, variables=self.variables(variables), folder=self.folder, **(environment or {})
+        )
 
     def run(self, *arguments: str, **variables) -> Played:
         """Run the lab, which must end well."""
@@ -105,7 +117,12 @@ class Lab:
         return played.output
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        command = [str(self.programs / "kubectl"), "--kubeconfig", str(self.root / "control-plane" / "kubeconfig"), *arguments]
+        command = [
+            str(self.programs / "kubectl"),
+            "--kubeconfig",
+            str(self.root / "control-plane" / "kubeconfig"),
+            *arguments,
+        ]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
             pytest.fail(f"kubectl {' '.join(arguments)}: {done.stderr}")
@@ -113,7 +130,10 @@ class Lab:
 
     def objects(self, *arguments: str) -> dict[str, dict]:
         """Objects by name."""
-        return {item["metadata"]["name"]: item for item in json.loads(self.kubectl("get", *arguments, "-o", "json"))["items"]}
+        return {
+            item["metadata"]["name"]: item
+            for item in json.loads(self.kubectl("get", *arguments, "-o", "json"))["items"]
+        }
 
     def text(self, path: str) -> str:
         """A record, byte for byte."""
@@ -127,7 +147,9 @@ class Lab:
 
     def files(self) -> list[Path]:
         """Every record, but nothing of the control plane."""
-        return sorted(path for folder in ("out", "bin", "k8s") for path in (self.root / folder).rglob("*") if path.is_file())
+        return sorted(
+            path for folder in ("out", "bin", "k8s") for path in (self.root / folder).rglob("*") if path.is_file()
+        )
 
     def names(self) -> set[str]:
         return {str(path.relative_to(self.root)) for path in self.files()}
@@ -137,13 +159,21 @@ class Lab:
 
     def records(self) -> dict[str, str]:
         """The content of every file that must not depend on when or how often the lab ran."""
-        return {str(path.relative_to(self.root)): path.read_text("utf-8") for path in self.files() if path.name not in ("nodes.json", "pods.json")}
+        return {
+            str(path.relative_to(self.root)): path.read_text("utf-8")
+            for path in self.files()
+            if path.name not in ("nodes.json", "pods.json")
+        }
 
     def state(self, without: str = "") -> tuple:
         """All that a run could change: objects, but for one that changes by itself, and files with their times."""
         kinds = "nodes,pods,namespaces"
         objects = json.loads(self.kubectl("get", kinds, "-A", "-o", "json"))["items"]
-        seen = [(item["kind"], item["metadata"]["name"], item["metadata"]["uid"], _lasting(item)) for item in objects if item["metadata"]["name"] != without]
+        seen = [
+            (item["kind"], item["metadata"]["name"], item["metadata"]["uid"], _lasting(item))
+            for item in objects
+            if item["metadata"]["name"] != without
+        ]
         return sorted(seen, key=lambda entry: entry[:3]), self.times()
 
     def processes(self) -> list[int]:

@@ -15,8 +15,12 @@ SCRIPT = ROOT / "roles" / "check" / "files" / "check-config.sh"
 
 
 def node(name, workload, resource):
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"nvidia.com/gpu.workload.config": workload}},
-            "status": {"allocatable": {resource: "1"}, "capacity": {resource: "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"nvidia.com/gpu.workload.config": workload}},
+        "status": {"allocatable": {resource: "1"}, "capacity": {resource: "1"}},
+    }
 
 
 GOOD = [node("good", "container", "nvidia.com/gpu")]
@@ -30,11 +34,15 @@ def dumps(tmp_path):
     (folder / "deep").mkdir(parents=True)
     contents = {"good.json": GOOD, "deep/good.json": GOOD, "deep/Knoten-ä.json": BAD}
     for name, items in contents.items():
-        (folder / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, ensure_ascii=False), "utf-8")
+        (folder / name).write_text(
+            json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, ensure_ascii=False), "utf-8"
+        )
     (folder / "empty.json").write_text("")
     (folder / "cut.json").write_text('{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "x"')
     (folder / "picture.png").write_bytes(bytes(range(256)))
-    (folder / "pods.json").write_text(json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [{"kind": "Pod", "metadata": {"name": "p"}}]}))
+    (folder / "pods.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [{"kind": "Pod", "metadata": {"name": "p"}}]})
+    )
     return folder
 
 
@@ -46,7 +54,12 @@ class Checker:
         self.root.parent.mkdir()
 
     def judge(self, dump, *arguments):
-        elsewhere = {"HOME": str(self.root.parent), "XDG_CACHE_HOME": str(self.folder / "cache"), "KUBECONFIG": "/nowhere/at/all", "K8S_AUTH_KUBECONFIG": "/nowhere/at/all"}
+        elsewhere = {
+            "HOME": str(self.root.parent),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "KUBECONFIG": "/nowhere/at/all",
+            "K8S_AUTH_KUBECONFIG": "/nowhere/at/all",
+        }
         played = run_playbook("lab.yml", *arguments, variables={"check_dump": dump}, folder=self.folder, **elsewhere)
         assert "Traceback" not in played.output
         assert not (self.root / "control-plane").exists() and not (self.folder / "cache").exists()
@@ -73,7 +86,13 @@ def name_of(path):
 def test_a_folder_names_every_bad_node_of_every_file_and_every_unreadable_one(checker, dumps):
     played = checker.judge(str(dumps), "--tags", "check")
     assert played.rc != 0
-    for words in ("Knoten-ä.json: label and resources disagree on bad-1, bad-2", "empty.json", "cut.json", "picture.png", "pods.json"):
+    for words in (
+        "Knoten-ä.json: label and resources disagree on bad-1, bad-2",
+        "empty.json",
+        "cut.json",
+        "picture.png",
+        "pods.json",
+    ):
         assert words in played.output
     assert "/good.json:" not in played.output.partition("Report nodes that are not what")[2]
     paths = [path for path in dumps.rglob("*") if path.is_file()]
@@ -81,7 +100,11 @@ def test_a_folder_names_every_bad_node_of_every_file_and_every_unreadable_one(ch
     assert len(paths) == 7
     assert checker.reports()[name_of(dumps / "good.json")] == "OK=1\n"
     # Nothing but the reports and the checker itself.
-    assert sorted(str(path.relative_to(checker.root)) for path in checker.root.rglob("*") if path.is_file() and path.parent.name != "checks") == ["bin/check-config.sh"]
+    assert sorted(
+        str(path.relative_to(checker.root))
+        for path in checker.root.rglob("*")
+        if path.is_file() and path.parent.name != "checks"
+    ) == ["bin/check-config.sh"]
     before = {path: path.stat().st_mtime_ns for path in checker.root.rglob("*")}
     again = checker.judge(str(dumps), "--tags", "check")
     assert (again.rc != 0, again.changes) == (True, 0)
@@ -103,7 +126,10 @@ def test_paths_that_share_a_name_have_a_report_each(checker, tmp_path):
     played = checker.judge([str(tmp_path / "a/b.json"), str(tmp_path / "a_b.json")], "--tags", "check")
     assert played.rc != 0
     stem = name_of(tmp_path / "a_b.json").removesuffix(".txt")
-    assert {name: text.partition("=")[0] for name, text in checker.reports().items()} == {f"{stem}.txt": "OK", f"{stem}-2.txt": "MISMATCH"}
+    assert {name: text.partition("=")[0] for name, text in checker.reports().items()} == {
+        f"{stem}.txt": "OK",
+        f"{stem}-2.txt": "MISMATCH",
+    }
 
 
 def test_one_file_and_a_home_in_its_path(checker):
@@ -144,5 +170,7 @@ def test_the_tag_alone_makes_no_lab_to_judge(tmp_path, arguments, rc):
     root = tmp_path / "gpuwl"
     played = run_playbook("lab.yml", "--tags", "check", *arguments, variables={"lab_root": str(root)}, folder=tmp_path)
     assert played.rc == rc, played.output
-    assert ("There is no lab below" if rc else "There is no running control plane below") in " ".join(played.output.split())
+    assert ("There is no lab below" if rc else "There is no running control plane below") in " ".join(
+        played.output.split()
+    )
     assert not root.exists()

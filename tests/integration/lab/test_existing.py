@@ -21,11 +21,20 @@ import yaml
 from lab_plays import PLAYBOOK, ROOT, run_playbook
 
 KILLED_BEHIND = [
-    "Keep the labels that the nodes had before", "Label the nodes", "Keep the resources that the nodes advertised before",
-    "Advertise the resources", "Ask for the Pods, in order",
+    "Keep the labels that the nodes had before",
+    "Label the nodes",
+    "Keep the resources that the nodes advertised before",
+    "Advertise the resources",
+    "Ask for the Pods, in order",
 ]
 OTHER_POOLS = [
-    {"name": "a", "nodes": ["lab-node-0"], "workload": "vm-vgpu", "labels": {"tier": "on"}, "resources": {"nvidia.com/A10-4Q": 3, "example.com/dongle": 5}},
+    {
+        "name": "a",
+        "nodes": ["lab-node-0"],
+        "workload": "vm-vgpu",
+        "labels": {"tier": "on"},
+        "resources": {"nvidia.com/A10-4Q": 3, "example.com/dongle": 5},
+    },
     {"name": "b", "nodes": ["other"], "resources": {"nvidia.com/gpu": 1}},
 ]
 
@@ -33,8 +42,13 @@ OTHER_POOLS = [
 def node(name: str, labels: dict, resources: dict) -> dict:
     quantities = {"cpu": "8", "memory": "64Gi", "pods": "110", **resources}
     return {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "zone": "a", **labels}, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "zone": "a", **labels},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
         "status": {"capacity": quantities, "allocatable": quantities},
     }
 
@@ -45,7 +59,12 @@ def lasting(mapping: dict) -> dict:
 
 def pod(name: str, namespace: str, on: str, resources: dict) -> dict:
     container = {"name": "c", "image": "theirs", "resources": {"limits": resources}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": {"nodeName": on, "containers": [container]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"nodeName": on, "containers": [container]},
+    }
 
 
 class Theirs:
@@ -56,29 +75,53 @@ class Theirs:
         self.home, self.lab = home, make_lab()
         self.kubeconfig = home.root / "control-plane" / "kubeconfig"
         self.lab.declared = {
-            "control_plane_provider": "existing", "control_plane_kubeconfig": str(self.kubeconfig), "control_plane_existing_confirm": "gpuwl"}
+            "control_plane_provider": "existing",
+            "control_plane_kubeconfig": str(self.kubeconfig),
+            "control_plane_existing_confirm": "gpuwl",
+        }
         self.create(
-            node("lab-node-0", {"gpuwl.sandbox/pool": "theirs", "nvidia.com/gpu.workload.config": ""}, {"nvidia.com/gpu": "8", "example.com/dongle": "1"}),
+            node(
+                "lab-node-0",
+                {"gpuwl.sandbox/pool": "theirs", "nvidia.com/gpu.workload.config": ""},
+                {"nvidia.com/gpu": "8", "example.com/dongle": "1"},
+            ),
             # As after a change of use: an old name left behind with 0.
             node("lab-node-1", {"nvidia.com/gpu.workload.config": "container"}, {"nvidia.com/GA102GL_A10": "0"}),
             node("lab-node-2", {"nvidia.com/gpu.workload.config": "vm-vgpu"}, {"nvidia.com/NVIDIA_A10-12Q": "2k"}),
             node("other", {"nvidia.com/gpu.workload.config": "container"}, {"nvidia.com/gpu": "2"}),
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs", "labels": {"team": "a"}}})
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs", "labels": {"team": "a"}}},
+        )
         self.home.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
-        self.create(pod("training", "theirs", "lab-node-0", {"nvidia.com/gpu": "6"}), pod("plain", "default", "lab-node-1", {}))
+        self.create(
+            pod("training", "theirs", "lab-node-0", {"nvidia.com/gpu": "6"}), pod("plain", "default", "lab-node-1", {})
+        )
         self.home.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod", "--all", "-A", "--timeout=60s")
 
     def create(self, *objects: dict) -> None:
-        self.home.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+        self.home.kubectl(
+            "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        )
 
     def state(self) -> dict[tuple, dict]:
         """Every node, Pod and namespace, apart from resourceVersion, managedFields and heartbeats."""
-        objects = json.loads(self.home.kubectl("get", "nodes,pods,namespaces", "-A", "-o", "json"), object_hook=lasting)["items"]
+        objects = json.loads(
+            self.home.kubectl("get", "nodes,pods,namespaces", "-A", "-o", "json"), object_hook=lasting
+        )["items"]
         return {(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]): item for item in objects}
 
     def teardown(self, *arguments: str, environment: dict | None = None, **variables):
-        declared = {"control_plane_provider": "existing", "control_plane_kubeconfig": str(self.kubeconfig), "control_plane_existing_confirm": "gpuwl"}
-        return run_playbook("teardown.yml", *arguments, variables={**declared, "lab_root": str(self.lab.root), **variables}, folder=self.lab.folder, **(environment or {}))
+        declared = {
+            "control_plane_provider": "existing",
+            "control_plane_kubeconfig": str(self.kubeconfig),
+            "control_plane_existing_confirm": "gpuwl",
+        }
+        return run_playbook(
+            "teardown.yml",
+            *arguments,
+            variables={**declared, "lab_root": str(self.lab.root), **variables},
+            folder=self.lab.folder,
+            **(environment or {}),
+        )
 
     def refused(self, *words: str, **variables) -> None:
         """Run the lab, which must say these words and write nothing."""
@@ -115,7 +158,10 @@ def test_the_same_records_there_and_afterwards_the_cluster_as_it_was(theirs, bef
     lab = theirs.lab
     lab.run()
     assert lab.text("out/01-nodes.txt") == "lab-node-0 container\nlab-node-1 vm-passthrough\nlab-node-2 vm-vgpu\n"
-    assert lab.text("out/03-resources.txt") == "lab-node-0 nvidia.com/gpu 4\nlab-node-1 nvidia.com/GA102GL_A10 2\nlab-node-2 nvidia.com/NVIDIA_A10-12Q 4\n"
+    assert (
+        lab.text("out/03-resources.txt")
+        == "lab-node-0 nvidia.com/gpu 4\nlab-node-1 nvidia.com/GA102GL_A10 2\nlab-node-2 nvidia.com/NVIDIA_A10-12Q 4\n"
+    )
     # Theirs hold 6 cards of the 4 that lab-node-0 now has, so ours goes to the other one that has this name.
     assert lab.text("out/06-placement.txt") == "job-container other\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
     assert "Insufficient nvidia.com/gpu" in lab.text("out/07-cross.txt")
@@ -141,7 +187,9 @@ def test_a_lab_that_was_killed_is_taken_out_whole(theirs, before, task):
 
 def test_a_teardown_that_was_killed_is_repeated(theirs, before):
     theirs.lab.run()
-    played = theirs.teardown(environment={"GPUWL_KILL_AFTER_CHANGE": "Remove the lab's Pods, and the namespaces that it made"})
+    played = theirs.teardown(
+        environment={"GPUWL_KILL_AFTER_CHANGE": "Remove the lab's Pods, and the namespaces that it made"}
+    )
     assert played.rc == -signal.SIGKILL
     assert theirs.state() != before
     assert theirs.tear_down() == 1
@@ -151,11 +199,19 @@ def test_a_teardown_that_was_killed_is_repeated(theirs, before):
 def test_what_is_no_longer_declared_is_put_back_at_once(theirs, before):
     theirs.lab.run()
     theirs.lab.run(lab_pools=OTHER_POOLS, lab_requests=[])
-    now, then = theirs.home.objects("nodes"), {name: before["Node", None, name] for name in ("lab-node-1", "lab-node-2")}
+    now, then = (
+        theirs.home.objects("nodes"),
+        {name: before["Node", None, name] for name in ("lab-node-1", "lab-node-2")},
+    )
     for name, was in then.items():
-        assert (now[name]["metadata"]["labels"], now[name]["metadata"]["annotations"]) == (was["metadata"]["labels"], was["metadata"]["annotations"])
+        assert (now[name]["metadata"]["labels"], now[name]["metadata"]["annotations"]) == (
+            was["metadata"]["labels"],
+            was["metadata"]["annotations"],
+        )
         assert now[name]["status"]["capacity"] == was["status"]["capacity"]
-    assert {"tier": "on", "zone": "a", "nvidia.com/gpu.workload.config": "vm-vgpu"}.items() <= now["lab-node-0"]["metadata"]["labels"].items()
+    assert {"tier": "on", "zone": "a", "nvidia.com/gpu.workload.config": "vm-vgpu"}.items() <= now["lab-node-0"][
+        "metadata"
+    ]["labels"].items()
     extended = {name: quantity for name, quantity in now["lab-node-0"]["status"]["allocatable"].items() if "/" in name}
     assert extended == {"nvidia.com/A10-4Q": "3", "example.com/dongle": "5"}
     # The same pool without one label and one resource of another prefix than nvidia.com/.
@@ -169,7 +225,13 @@ def test_what_is_no_longer_declared_is_put_back_at_once(theirs, before):
 def test_a_namespace_of_theirs_stays_with_all_that_is_theirs(theirs, before):
     variables = {"lab_namespace": "theirs"}
     theirs.lab.run(**variables)
-    assert set(theirs.home.objects("pods", "-n", "theirs")) == {"training", "job-container", "vmi-passthrough", "vmi-vgpu", "job-cross"}
+    assert set(theirs.home.objects("pods", "-n", "theirs")) == {
+        "training",
+        "job-container",
+        "vmi-passthrough",
+        "vmi-vgpu",
+        "job-cross",
+    }
     theirs.tear_down()
     assert theirs.state() == before
 
@@ -183,7 +245,9 @@ def test_a_namespace_of_the_labs_with_others_pods_in_it_stays_until_they_are_gon
     theirs.home.kubectl("delete", "pod", "guest", "-n", "gpu-vm", "--now")
     theirs.home.kubectl("create", "configmap", "settings", "-n", "gpu-vm")
     played = theirs.teardown()
-    assert played.rc == 0 and "stays, because this is in it that is not the lab's: configmaps/settings" in " ".join(played.output.split())
+    assert played.rc == 0 and "stays, because this is in it that is not the lab's: configmaps/settings" in " ".join(
+        played.output.split()
+    )
     theirs.home.kubectl("delete", "configmap", "settings", "-n", "gpu-vm")
     assert theirs.tear_down() == 1
     assert theirs.state() == before
@@ -194,14 +258,35 @@ def test_what_a_killed_play_left_running_writes_no_more(theirs, before):
     theirs.lab.run()
     finalizers = json.dumps({"metadata": {"finalizers": ["example.com/hold"]}})
     theirs.home.kubectl("patch", "pod", "job-container", "-n", "gpu-vm", "--type=merge", "-p", finalizers)
-    command = [str(PLAYBOOK), "playbooks/lab.yml", "--tags", "placement", "-e", json.dumps(theirs.lab.variables({"lab_namespace": "late"}))]
-    play = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    wait_for(lambda: "deletionTimestamp" in theirs.state()["Pod", "gpu-vm", "job-container"]["metadata"], "the Pod to be deleted")
+    command = [
+        str(PLAYBOOK),
+        "playbooks/lab.yml",
+        "--tags",
+        "placement",
+        "-e",
+        json.dumps(theirs.lab.variables({"lab_namespace": "late"})),
+    ]
+    play = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    wait_for(
+        lambda: "deletionTimestamp" in theirs.state()["Pod", "gpu-vm", "job-container"]["metadata"],
+        "the Pod to be deleted",
+    )
     left = descendants(play.pid)
     os.killpg(play.pid, signal.SIGKILL)
     play.wait()
-    theirs.home.kubectl("patch", "pod", "job-container", "-n", "gpu-vm", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
-    wait_for(lambda: not [pid for pid in left if Path(f"/proc/{pid}/exe").exists()], "what the play left running to end")
+    theirs.home.kubectl(
+        "patch", "pod", "job-container", "-n", "gpu-vm", "--type=merge", "-p", '{"metadata": {"finalizers": null}}'
+    )
+    wait_for(
+        lambda: not [pid for pid in left if Path(f"/proc/{pid}/exe").exists()], "what the play left running to end"
+    )
     assert ("Namespace", None, "late") not in theirs.state()
     theirs.tear_down()
     assert theirs.state() == before
@@ -210,7 +295,9 @@ def test_what_a_killed_play_left_running_writes_no_more(theirs, before):
 def descendants(pid: int) -> list[int]:
     found = [pid]
     for one in found:
-        found += [int(child) for task in Path(f"/proc/{one}/task").glob("*/children") for child in task.read_text().split()]
+        found += [
+            int(child) for task in Path(f"/proc/{one}/task").glob("*/children") for child in task.read_text().split()
+        ]
     return found[1:]
 
 
@@ -242,14 +329,20 @@ def test_without_the_contexts_name_nothing_is_written(theirs, before, playbook, 
     played = play(control_plane_existing_confirm=confirm)
     assert played.rc != 0
     said = " ".join(played.output.split())
-    assert "the cluster of context ''gpuwl''" in said and "control_plane_existing_confirm to gpuwl" in said and (f"it is ''{confirm}''" if confirm else "it is not set") in said
+    assert (
+        "the cluster of context ''gpuwl''" in said
+        and "control_plane_existing_confirm to gpuwl" in said
+        and (f"it is ''{confirm}''" if confirm else "it is not set") in said
+    )
     assert theirs.state() == before
 
 
 def test_the_confirmation_cannot_be_skipped(theirs, before):
     for tags in ("--skip-tags=control_plane", "--skip-tags=control_plane,check", "--start-at-task=Label the nodes"):
         played = theirs.lab.play(tags, control_plane_existing_confirm="")
-        assert played.rc != 0 and "Nothing is written before the role control_plane has found the cluster" in " ".join(played.output.split())
+        assert played.rc != 0 and "Nothing is written before the role control_plane has found the cluster" in " ".join(
+            played.output.split()
+        )
         assert theirs.state() == before
 
 
@@ -266,8 +359,15 @@ def test_which_context_is_meant(theirs, before, tmp_path):
     lab, mine = theirs.lab, {"control_plane_kubeconfig": contexts(theirs, tmp_path / "mine", "", "practice", "prod")}
     theirs.refused("has no current context", "practice, prod", "control_plane_existing_context", **mine)
     theirs.refused("has no context ''lab''", "practice, prod", **mine, control_plane_existing_context="lab")
-    theirs.refused("the cluster of context ''prod''", **mine, control_plane_existing_context="prod", control_plane_existing_confirm="practice")
-    lab.run("--tags", "nodes", **mine, control_plane_existing_context="practice", control_plane_existing_confirm="practice")
+    theirs.refused(
+        "the cluster of context ''prod''",
+        **mine,
+        control_plane_existing_context="prod",
+        control_plane_existing_confirm="practice",
+    )
+    lab.run(
+        "--tags", "nodes", **mine, control_plane_existing_context="practice", control_plane_existing_confirm="practice"
+    )
     current = contexts(theirs, tmp_path / "current", "practice", "practice")
     # As kubectl finds it, several files joined.
     del lab.declared["control_plane_kubeconfig"]
@@ -288,14 +388,31 @@ def test_what_cannot_be_is_refused_before_anything_is_written(theirs, before, tm
     config = yaml.safe_load(theirs.kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     nothing.write_text(yaml.safe_dump(config))
-    theirs.refused(f"nothing listens at the server that the kubeconfig {nothing} names (connection refused)", control_plane_kubeconfig=str(nothing))
+    theirs.refused(
+        f"nothing listens at the server that the kubeconfig {nothing} names (connection refused)",
+        control_plane_kubeconfig=str(nothing),
+    )
     missing = [{"name": "p", "nodes": ["lab-node-0", "lab-node-[7:8]"], "workload": "container"}]
     theirs.refused("2 of 3 nodes do not exist", "lab-node-7, lab-node-8", lab_pools=missing)
     beyond = {"taints": [{"key": "a", "effect": "NoSchedule"}], "capacity": {"cpu": 4}}
-    theirs.refused("pool p: taints: nodes that are there already", "pool p: capacity: nodes", lab_pools=[{"name": "p", "nodes": ["lab-node-0"], **beyond}])
-    theirs.refused("theirs/training: choose other names", lab_namespace="theirs", lab_requests=[{"name": "training", "resources": {"nvidia.com/gpu": 1}}])
+    theirs.refused(
+        "pool p: taints: nodes that are there already",
+        "pool p: capacity: nodes",
+        lab_pools=[{"name": "p", "nodes": ["lab-node-0"], **beyond}],
+    )
+    theirs.refused(
+        "theirs/training: choose other names",
+        lab_namespace="theirs",
+        lab_requests=[{"name": "training", "resources": {"nvidia.com/gpu": 1}}],
+    )
     config = yaml.safe_load(theirs.kubeconfig.read_text())
-    config["users"][0]["user"] = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-program", "interactiveMode": "Never"}}
+    config["users"][0]["user"] = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "no-such-program",
+            "interactiveMode": "Never",
+        }
+    }
     nothing.write_text(yaml.safe_dump(config))
     theirs.refused("the context 'gpuwl' for system:anonymous", "must be on PATH", control_plane_kubeconfig=str(nothing))
 

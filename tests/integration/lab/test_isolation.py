@@ -43,4 +43,6 @@ def test_a_namespace_by_hand_deleted_comes_back(lab):
 def test_a_root_that_is_no_absolute_path_is_refused(tmp_path, root, playbook):
     played = run_playbook(playbook, variables={"lab_root": root}, folder=tmp_path)
     assert played.rc != 0 and "lab_root must be an absolute path" in " ".join(played.output.split()), played.output
-    assert [path.name for path in tmp_path.iterdir() if path.name != "ansible"] == [] and not (ROOT / "relative").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name != "ansible"] == [] and not (
+        ROOT / "relative"
+    ).exists()

@@ -18,12 +18,28 @@ import pytest
 MOST = 20
 CHANGED = {
     "lab_pools": [
-        {"name": "containers", "nodes": ["lab-node-0"], "workload": "vm-vgpu", "resources": {"nvidia.com/A10-4Q": 3}, "taints": [{"key": "a", "effect": "NoSchedule"}]},
+        {
+            "name": "containers",
+            "nodes": ["lab-node-0"],
+            "workload": "vm-vgpu",
+            "resources": {"nvidia.com/A10-4Q": 3},
+            "taints": [{"key": "a", "effect": "NoSchedule"}],
+        },
         {"name": "new", "nodes": ["new-[0:1]"], "workload": "container", "resources": {"nvidia.com/gpu": 1}},
     ],
     "lab_requests": [
-        {"name": "job-container", "manifest": "pod-container.yaml", "resources": {"nvidia.com/gpu": 2}, "record": {"file": "04-container.txt", "fields": ["NODE", "MESSAGE"]}},
-        {"name": "pair", "count": 2, "resources": {"nvidia.com/gpu": 1}, "record": {"file": "pair.txt", "placements": ["pair"]}},
+        {
+            "name": "job-container",
+            "manifest": "pod-container.yaml",
+            "resources": {"nvidia.com/gpu": 2},
+            "record": {"file": "04-container.txt", "fields": ["NODE", "MESSAGE"]},
+        },
+        {
+            "name": "pair",
+            "count": 2,
+            "resources": {"nvidia.com/gpu": 1},
+            "record": {"file": "pair.txt", "placements": ["pair"]},
+        },
     ],
 }
 
@@ -44,20 +60,46 @@ def test_every_boundary_of_the_first_run_and_of_a_change(make_lab):
     lab = make_lab()
     killed = run_until_done(lab)
     assert set(killed) >= {
-        "Run the control plane", "Have the nodes of the pools", "Record each node's label as the API has it",
-        "Record which operands each workload starts", "Advertise the resources", "Record the resources as the API has them", "Write the requests' manifests",
-        "Ask for the Pods, in order", "Record the decisions", "Leave the checker behind", "Save nodes and Pods", "Record verdict, decisions and inventory"}
-    assert lab.text("out/06-placement.txt") == "job-container lab-node-0\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
-    assert lab.text("out/07-cross.txt").startswith("PHASE=Pending\nNODE=none\nMESSAGE=0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s)")
+        "Run the control plane",
+        "Have the nodes of the pools",
+        "Record each node's label as the API has it",
+        "Record which operands each workload starts",
+        "Advertise the resources",
+        "Record the resources as the API has them",
+        "Write the requests' manifests",
+        "Ask for the Pods, in order",
+        "Record the decisions",
+        "Leave the checker behind",
+        "Save nodes and Pods",
+        "Record verdict, decisions and inventory",
+    }
+    assert (
+        lab.text("out/06-placement.txt")
+        == "job-container lab-node-0\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
+    )
+    assert lab.text("out/07-cross.txt").startswith(
+        "PHASE=Pending\nNODE=none\nMESSAGE=0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s)"
+    )
     assert (lab.text("out/consistency.txt"), len(lab.names())) == ("OK=3\n", 17)
 
     lab.declared = CHANGED
     # Those that take something away.
-    delicate = ["Have the nodes of the pools", "Label the nodes", "Advertise the resources", "Write the requests' manifests", "Ask for the Pods, in order"]
+    delicate = [
+        "Have the nodes of the pools",
+        "Label the nodes",
+        "Advertise the resources",
+        "Write the requests' manifests",
+        "Ask for the Pods, in order",
+    ]
     assert run_until_done(lab, "|".join(delicate)) == delicate
     assert lab.text("out/01-nodes.txt") == "lab-node-0 vm-vgpu\nnew-0 container\nnew-1 container\n"
-    assert lab.text("out/03-resources.txt") == "lab-node-0 nvidia.com/A10-4Q 3\nnew-0 nvidia.com/gpu 1\nnew-1 nvidia.com/gpu 1\n"
-    assert lab.text("out/04-container.txt").startswith("NODE=none\nMESSAGE=0/3 nodes are available: 1 node(s) had untolerated taint")
+    assert (
+        lab.text("out/03-resources.txt")
+        == "lab-node-0 nvidia.com/A10-4Q 3\nnew-0 nvidia.com/gpu 1\nnew-1 nvidia.com/gpu 1\n"
+    )
+    assert lab.text("out/04-container.txt").startswith(
+        "NODE=none\nMESSAGE=0/3 nodes are available: 1 node(s) had untolerated taint"
+    )
     assert sorted(line.split()[1] for line in lab.text("out/pair.txt").splitlines()) == ["new-0", "new-1"]
     assert sorted(lab.objects("pods", "-A")) == ["job-container", "pair-0", "pair-1"]
     assert {name for name in lab.names() if name.startswith("k8s/")} == {"k8s/pod-container.yaml", "k8s/pod-pair.yaml"}

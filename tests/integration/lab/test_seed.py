@@ -55,8 +55,13 @@ def test_record_to_the_letter(lab, path):
 @pytest.mark.parametrize("name", PODS)
 def test_manifest_asks_for_what_the_lab_says_and_nothing_else(lab, name):
     pod, resource = PODS[name]
-    manifest, = lab.manifests(f"k8s/{name}")
-    assert (manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"], manifest["metadata"]["namespace"]) == ("v1", "Pod", pod, "gpu-vm")
+    (manifest,) = lab.manifests(f"k8s/{name}")
+    assert (
+        manifest["apiVersion"],
+        manifest["kind"],
+        manifest["metadata"]["name"],
+        manifest["metadata"]["namespace"],
+    ) == ("v1", "Pod", pod, "gpu-vm")
     spec = {"containers": [{"name": "cuda", "image": IMAGE, "resources": {"limits": {resource: 1}}}]}
     if pod == "job-cross":
         spec["nodeSelector"] = {"nvidia.com/gpu.workload.config": "vm-passthrough"}
@@ -107,7 +112,13 @@ def test_modes(lab):
 @pytest.mark.parametrize("start", [[], ["sh"], ["bash"]])
 def test_the_checker_it_leaves_behind_judges_its_dump(lab, start):
     script = str(lab.root / "bin/check-config.sh")
-    done = subprocess.run([*start, script, str(lab.root / "out/nodes.json")], capture_output=True, text=True, check=False, env={"PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        [*start, script, str(lab.root / "out/nodes.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin"},
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "OK=3\n", "")
 
 
@@ -118,21 +129,37 @@ def test_run_json(lab):
     assert run["kubernetes"] == json.loads(lab.kubectl("get", "--raw", "/version"))["gitVersion"]
     assert run["verdict"] == {"profile": "lab", "checked": 3, "mismatches": 0} and run["findings"] == []
     assert [(entry["name"], entry["node"], entry["phase"], entry["message"]) for entry in run["decisions"]] == [
-        ("job-container", "lab-node-0", "Running", None), ("vmi-passthrough", "lab-node-1", "Running", None),
-        ("vmi-vgpu", "lab-node-2", "Running", None), ("job-cross", None, "Pending", MESSAGE)]
-    assert {name: (entry["allocatable"], entry["requested"], entry["free"]) for name, entry in run["inventory"].items()} == {
-        "nvidia.com/gpu": (4, 1, 3), "nvidia.com/GA102GL_A10": (2, 1, 1), "nvidia.com/NVIDIA_A10-12Q": (4, 1, 3)}
-    waiting, = run["inventory"]["nvidia.com/gpu"]["pending"]
+        ("job-container", "lab-node-0", "Running", None),
+        ("vmi-passthrough", "lab-node-1", "Running", None),
+        ("vmi-vgpu", "lab-node-2", "Running", None),
+        ("job-cross", None, "Pending", MESSAGE),
+    ]
+    assert {
+        name: (entry["allocatable"], entry["requested"], entry["free"]) for name, entry in run["inventory"].items()
+    } == {"nvidia.com/gpu": (4, 1, 3), "nvidia.com/GA102GL_A10": (2, 1, 1), "nvidia.com/NVIDIA_A10-12Q": (4, 1, 3)}
+    (waiting,) = run["inventory"]["nvidia.com/gpu"]["pending"]
     assert waiting["name"] == "job-cross" and waiting["message"] == MESSAGE
     assert {entry["node"]: entry["reasons"] for entry in waiting["cannot_use"]} == {
-        "lab-node-0": ["selector"], "lab-node-1": ["name"], "lab-node-2": ["name", "selector"]}
+        "lab-node-0": ["selector"],
+        "lab-node-1": ["name"],
+        "lab-node-2": ["name", "selector"],
+    }
     assert [pool["name"] for pool in run["pools"]] == ["containers", "passthrough", "vgpu"]
-    assert [request["name"] for request in run["requests"]] == ["job-container", "vmi-passthrough", "vmi-vgpu", "job-cross"]
+    assert [request["name"] for request in run["requests"]] == [
+        "job-container",
+        "vmi-passthrough",
+        "vmi-vgpu",
+        "job-cross",
+    ]
 
 
 def test_the_play_ends_with_who_waits_beside_what_is_idle(lab):
-    for words in ("IDLE BESIDE THE QUEUE", "job-cross waits for 1 nvidia.com/gpu while", "3 nvidia.com/gpu on lab-node-0 are free: its node selector",
-                  "Label and advertised resources agree on 3 labelled nodes."):
+    for words in (
+        "IDLE BESIDE THE QUEUE",
+        "job-cross waits for 1 nvidia.com/gpu while",
+        "3 nvidia.com/gpu on lab-node-0 are free: its node selector",
+        "Label and advertised resources agree on 3 labelled nodes.",
+    ):
         assert words in lab.first.output
 
 
@@ -159,19 +186,37 @@ def test_check_mode_on_a_lab_as_declared_announces_nothing(lab):
 def test_check_mode_shows_what_another_declaration_would_change(lab):
     before = lab.state()
     played = lab.run(
-        "--check", "--diff", lab_namespace="elsewhere",
+        "--check",
+        "--diff",
+        lab_namespace="elsewhere",
         lab_pools=[
-            {"name": "containers", "nodes": ["lab-node-0"], "workload": "container", "resources": {"nvidia.com/gpu": 8}},
+            {
+                "name": "containers",
+                "nodes": ["lab-node-0"],
+                "workload": "container",
+                "resources": {"nvidia.com/gpu": 8},
+            },
             {"name": "more", "nodes": ["extra-[0:1]"], "workload": "vm-vgpu", "resources": {"nvidia.com/A10-4Q": 12}},
         ],
         lab_requests=[{"name": "job-container", "manifest": "pod-container.yaml", "resources": {"nvidia.com/gpu": 5}}],
     )
     assert lab.state() == before
     assert set(played.changed) >= {
-        "Have the nodes of the pools", "Record each node's label as the API has it", "Advertise the resources",
-        "Record the resources as the API has them", "Write the requests' manifests", "Ask for the Pods, in order"}
-    for line in ("+extra-0 vm-vgpu", "-lab-node-1 vm-passthrough", "-lab-node-0 nvidia.com/gpu 4", "+lab-node-0 nvidia.com/gpu 8", "+extra-1 nvidia.com/A10-4Q 12",
-                 "+          nvidia.com/gpu: 5"):
+        "Have the nodes of the pools",
+        "Record each node's label as the API has it",
+        "Advertise the resources",
+        "Record the resources as the API has them",
+        "Write the requests' manifests",
+        "Ask for the Pods, in order",
+    }
+    for line in (
+        "+extra-0 vm-vgpu",
+        "-lab-node-1 vm-passthrough",
+        "-lab-node-0 nvidia.com/gpu 4",
+        "+lab-node-0 nvidia.com/gpu 8",
+        "+extra-1 nvidia.com/A10-4Q 12",
+        "+          nvidia.com/gpu: 5",
+    ):
         assert f"\n{line}\n" in re.sub(r"(?m)^ +(?=[+-])", "", played.output), line
 
 
@@ -180,21 +225,52 @@ def test_what_was_changed_by_hand_comes_back(lab):
     old = lab.objects("pods", "-n", "gpu-vm")["job-container"]["metadata"]["uid"]
     lab.kubectl("delete", "node", "lab-node-2", "--wait=true")
     lab.kubectl("delete", "pod", "-n", "gpu-vm", "job-container", "--wait=true")
-    lab.kubectl("label", "node", "lab-node-0", "nvidia.com/gpu.workload.config=vm-vgpu", "mine=1", "topology.kubernetes.io/zone=z", "--overwrite")
-    lab.kubectl("patch", "node", "lab-node-1", "--subresource=status", "--type=merge", "-p",
-                '{"status": {"capacity": {"nvidia.com/GA102GL_A10": null, "nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/GA102GL_A10": null, "cpu": "1"}}}')
+    lab.kubectl(
+        "label",
+        "node",
+        "lab-node-0",
+        "nvidia.com/gpu.workload.config=vm-vgpu",
+        "mine=1",
+        "topology.kubernetes.io/zone=z",
+        "--overwrite",
+    )
+    lab.kubectl(
+        "patch",
+        "node",
+        "lab-node-1",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        '{"status": {"capacity": {"nvidia.com/GA102GL_A10": null, "nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/GA102GL_A10": null, "cpu": "1"}}}',
+    )
     lab.kubectl("taint", "node", "lab-node-1", "mine=1:NoSchedule")
     (lab.root / "out/04-container.txt").write_text("NODE=none\r\n")
     (lab.root / "k8s/pod-cross.yaml").unlink()
     (lab.root / "bin/check-config.sh").chmod(0o644)
     played = lab.run()
-    assert set(played.changed) >= {"Have the nodes of the pools", "Label the nodes", "Advertise the resources", "Ask for the Pods, in order", "Record the decisions",
-                                   "Write the requests' manifests", "Leave the checker behind"}
+    assert set(played.changed) >= {
+        "Have the nodes of the pools",
+        "Label the nodes",
+        "Advertise the resources",
+        "Ask for the Pods, in order",
+        "Record the decisions",
+        "Write the requests' manifests",
+        "Leave the checker behind",
+    }
     assert lab.records() == records
     nodes = lab.objects("nodes")
     assert set(nodes["lab-node-0"]["metadata"]["labels"]) == {
-        "app.kubernetes.io/managed-by", "gpuwl.sandbox/pool", "kubernetes.io/hostname", "nvidia.com/gpu.workload.config"}
-    assert nodes["lab-node-1"]["status"]["allocatable"] == {"cpu": "32", "memory": "256Gi", "pods": "110", "nvidia.com/GA102GL_A10": "2"}
+        "app.kubernetes.io/managed-by",
+        "gpuwl.sandbox/pool",
+        "kubernetes.io/hostname",
+        "nvidia.com/gpu.workload.config",
+    }
+    assert nodes["lab-node-1"]["status"]["allocatable"] == {
+        "cpu": "32",
+        "memory": "256Gi",
+        "pods": "110",
+        "nvidia.com/GA102GL_A10": "2",
+    }
     assert "taints" not in nodes["lab-node-1"]["spec"]
     assert lab.objects("pods", "-n", "gpu-vm")["job-container"]["metadata"]["uid"] != old
     lab.settled()

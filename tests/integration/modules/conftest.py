@@ -37,7 +37,10 @@ class Modules:
 
     def _arguments(self, check, options):
         options = {"kubeconfig": str(self.cluster.kubeconfig), **options}
-        return {key: value for key, value in options.items() if value is not None} | {"_ansible_check_mode": check, "_ansible_diff": True}
+        return {key: value for key, value in options.items() if value is not None} | {
+            "_ansible_check_mode": check,
+            "_ansible_diff": True,
+        }
 
     def run(self, module, check=False, **options):
         """Call main() in this process, which spares the third of a second that the imports take."""
@@ -52,7 +55,7 @@ class Modules:
         arguments.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": self._arguments(check, options)}))
         environment = {**os.environ, "PYTHONPATH": str(COLLECTIONS)}
         command = [sys.executable, "-m", PACKAGE + module, str(arguments)]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     @staticmethod
     def finish(process, timeout=90):
@@ -68,9 +71,19 @@ class Modules:
         """Run tasks through ansible-playbook on localhost; returns (exit code, standard output)."""
         play = self.folder / f"play-{len(list(self.folder.iterdir()))}.yml"
         defaults = {"group/gpuwl.sandbox.gpuwl": {"kubeconfig": str(self.cluster.kubeconfig)}}
-        play.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}]))
+        play.write_text(
+            json.dumps([{"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}])
+        )
         command = [str(Path(sys.executable).parent / "ansible-playbook"), str(play), *flags]
-        done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"}, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         return done.returncode, done.stdout + done.stderr
 
 

@@ -37,8 +37,14 @@ def service_account(cluster, tmp_path):
     cluster.kubectl("create", "namespace", "restricted")
     cluster.kubectl("create", "serviceaccount", "reader", "-n", "restricted")
     cluster.kubectl("create", "clusterrole", "reader", "--verb=get,list", "--resource=nodes")
-    cluster.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=restricted:reader")
-    yield kubeconfig_with(cluster, cluster.kubectl("create", "token", "reader", "-n", "restricted").strip(), tmp_path / "reader.kubeconfig")
+    cluster.kubectl(
+        "create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=restricted:reader"
+    )
+    yield kubeconfig_with(
+        cluster,
+        cluster.kubectl("create", "token", "reader", "-n", "restricted").strip(),
+        tmp_path / "reader.kubeconfig",
+    )
     cluster.kubectl("delete", "clusterrolebinding/reader", "clusterrole/reader", "namespace/restricted", "--wait=false")
 
 
@@ -52,9 +58,13 @@ def test_403_names_user_verb_and_resource(modules, cluster, service_account):
     status = modules.process("node_status", kubeconfig=service_account, nodes=nodes, resources={"a.b/c": 1})
     assert_one_line(status, f"the user {user} may not patch nodes/status:", "with the verb patch on nodes/status")
     pods = modules.process("placement_info", kubeconfig=service_account, namespace="default", pods=["a"])
-    assert_one_line(pods, f"the user {user} may not list pods:", "a Role in namespace default with the verb list on pods")
+    assert_one_line(
+        pods, f"the user {user} may not list pods:", "a Role in namespace default with the verb list on pods"
+    )
     # Reading is allowed, so a plan can be made without the right to carry it out.
-    assert modules.process("node_labels", check=True, kubeconfig=service_account, nodes=nodes, labels={"a": "b"})["changed"]
+    assert modules.process("node_labels", check=True, kubeconfig=service_account, nodes=nodes, labels={"a": "b"})[
+        "changed"
+    ]
 
 
 def expired_token(cluster):
@@ -64,7 +74,10 @@ def expired_token(cluster):
         return base64.urlsafe_b64encode(data).rstrip(b"=")
 
     issuer, now = "https://kubernetes.default.svc.cluster.local", int(time.time())
-    account = {"namespace": "default", "serviceaccount": {"name": "default", "uid": cluster.get("sa", "default")["metadata"]["uid"]}}
+    account = {
+        "namespace": "default",
+        "serviceaccount": {"name": "default", "uid": cluster.get("sa", "default")["metadata"]["uid"]},
+    }
     claims = {
         "iss": issuer,
         "aud": [issuer],
@@ -81,7 +94,9 @@ def expired_token(cluster):
 
 def test_expired_credentials(modules, cluster, tmp_path):
     token = expired_token(cluster)
-    done = modules.process("node_labels", kubeconfig=kubeconfig_with(cluster, token, tmp_path / "expired"), nodes=[{"name": "x"}])
+    done = modules.process(
+        "node_labels", kubeconfig=kubeconfig_with(cluster, token, tmp_path / "expired"), nodes=[{"name": "x"}]
+    )
     assert_one_line(done, "401 Unauthorized", "expired", "log in again")
     assert token not in json.dumps(done)
 
@@ -91,7 +106,10 @@ def test_connection_refused(modules, cluster, tmp_path):
         unused.bind(("127.0.0.1", 0))
         host = f"https://127.0.0.1:{unused.getsockname()[1]}"
         began = time.monotonic()
-        for module, options in (("node_labels", {"nodes": [{"name": "x"}]}), ("placement_info", {"namespace": "default", "pods": ["x"]})):
+        for module, options in (
+            ("node_labels", {"nodes": [{"name": "x"}]}),
+            ("placement_info", {"namespace": "default", "pods": ["x"]}),
+        ):
             done = modules.process(module, kubeconfig=None, host=host, api_key="secret-token", **options)
             assert_one_line(done, host, "connection refused", "start the cluster")
             assert "secret-token" not in json.dumps(done)
@@ -122,7 +140,9 @@ def test_unusable_kubeconfig(modules, cluster, tmp_path, content, context, part)
 
 def test_a_certificate_that_is_not_trusted(modules, cluster):
     host = json.loads(cluster.kubectl("config", "view", "-o", "json"))["clusters"][0]["cluster"]["server"]
-    done = modules.process("node_labels", kubeconfig=None, host=host, api_key="x", validate_certs=True, nodes=[{"name": "x"}])
+    done = modules.process(
+        "node_labels", kubeconfig=None, host=host, api_key="x", validate_certs=True, nodes=[{"name": "x"}]
+    )
     assert_one_line(done, "certificate", host)
 
 

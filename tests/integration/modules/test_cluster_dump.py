@@ -15,7 +15,10 @@ def task(**options):
 
 
 def dump_play(modules, dumps, *flags, **options):
-    tasks = [{**task(dumps=dumps, **options), "register": "saved"}, {"ansible.builtin.debug": {"msg": "RESULT {{ saved | to_json }} END"}}]
+    tasks = [
+        {**task(dumps=dumps, **options), "register": "saved"},
+        {"ansible.builtin.debug": {"msg": "RESULT {{ saved | to_json }} END"}},
+    ]
     code, text = modules.playbook(tasks, *flags)
     return code, text
 
@@ -49,9 +52,16 @@ def test_dumps(modules, cluster, namespace, tmp_path):
     ]
     assert same == [True, True]
     ours, theirs = (folder / "nodes.json").read_text(), cluster.kubectl("get", "nodes", "-o", "json")
-    steady = [[line for line in text.splitlines() if "resourceVersion" not in line and "Time" not in line] for text in (ours, theirs)]
+    steady = [
+        [line for line in text.splitlines() if "resourceVersion" not in line and "Time" not in line]
+        for text in (ours, theirs)
+    ]
     assert steady[0] == steady[1] and "\\u003cb\\u003ea \\u0026 b" in ours and "ü" in ours
-    assert os.stat(folder / "nodes.json").st_mode & 0o777 == 0o644 and sorted(os.listdir(folder)) == ["nodes.json", "none.json", "pods.json"]
+    assert os.stat(folder / "nodes.json").st_mode & 0o777 == 0o644 and sorted(os.listdir(folder)) == [
+        "nodes.json",
+        "none.json",
+        "pods.json",
+    ]
     # Pods may carry secrets in their environment.
     assert os.stat(folder / "pods.json").st_mode & 0o777 == 0o600
     before = os.stat(folder / "nodes.json").st_mtime_ns

@@ -30,7 +30,12 @@ def allowed(*roles) -> set[tuple[str, str]]:
     rules = [rule for role in roles for rule in yaml.safe_load((SHIPPED / f"{role}.yaml").read_text())["rules"]]
     assert all(rule.keys() == {"apiGroups", "resources", "verbs"} for rule in rules)
     groups = [(rule, group) for rule in rules for group in rule["apiGroups"]]
-    return {(verb, ".".join(filter(None, (resource, group)))) for rule, group in groups for resource in rule["resources"] for verb in rule["verbs"]}
+    return {
+        (verb, ".".join(filter(None, (resource, group))))
+        for rule, group in groups
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +50,13 @@ def account(cluster, tmp_path_factory):
     def make(name: str, *roles: str) -> str:
         cluster.kubectl("create", "serviceaccount", name, "-n", "rbac")
         for role in roles:
-            cluster.kubectl("create", "clusterrolebinding", f"{name}-{role}", f"--clusterrole={role}", f"--serviceaccount=rbac:{name}")
+            cluster.kubectl(
+                "create",
+                "clusterrolebinding",
+                f"{name}-{role}",
+                f"--clusterrole={role}",
+                f"--serviceaccount=rbac:{name}",
+            )
         config = json.loads(cluster.kubectl("config", "view", "--raw", "-o", "json"))
         config["users"][0]["user"] = {"token": cluster.kubectl("create", "token", name, "-n", "rbac").strip()}
         path = tmp_path_factory.mktemp("rbac") / name
@@ -62,7 +73,11 @@ def used(cluster, name: str) -> set[tuple[str, str]]:
     found = set()
     for line in cluster.audit_log.read_text().splitlines():
         event = json.loads(line)
-        if event["user"]["username"] == f"system:serviceaccount:rbac:{name}" and "objectRef" in event and event["responseStatus"]["code"] < 400:
+        if (
+            event["user"]["username"] == f"system:serviceaccount:rbac:{name}"
+            and "objectRef" in event
+            and event["responseStatus"]["code"] < 400
+        ):
             target = event["objectRef"]
             resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
             found.add((event["verb"], ".".join(filter(None, (resource, target.get("apiGroup"))))))
@@ -78,10 +93,14 @@ def overtaken(api, node, plan, subresource=None, true=_nodes.patch_until_current
 def test_the_three_modules_need_all_of_the_one_and_nothing_else(modules, cluster, account, monkeypatch):
     connection = {"kubeconfig": account("modules", MODULES)}
     assert modules.run("node_labels", **connection, nodes=[{"name": NODES[0]}], labels={"rbac": "a"})["changed"]
-    assert modules.run("node_status", **connection, nodes=[{"name": NODES[0]}], resources={"nvidia.com/gpu": 1})["changed"]
+    assert modules.run("node_status", **connection, nodes=[{"name": NODES[0]}], resources={"nvidia.com/gpu": 1})[
+        "changed"
+    ]
     # A kubelet is there, and its allocatable has to follow.
     patch = json.dumps({"status": {"allocatable": {"nvidia.com/gpu": "2"}}})
-    cluster.kubectl("patch", "node", NODES[0], "--subresource=status", "--type=merge", "-p", patch, "--field-manager=kubelet")
+    cluster.kubectl(
+        "patch", "node", NODES[0], "--subresource=status", "--type=merge", "-p", patch, "--field-manager=kubelet"
+    )
     modules.run("node_status", **connection, nodes=[{"name": NODES[0]}], resources={"nvidia.com/gpu": 1})
     with monkeypatch.context() as patched:
         patched.setattr(_nodes, "patch_until_current", overtaken)
@@ -93,13 +112,36 @@ def test_the_three_modules_need_all_of_the_one_and_nothing_else(modules, cluster
 
 
 def play(playbook: str, kubeconfig: str, folder: Path, **variables) -> None:
-    pools = [{"name": f"p{index}", "nodes": [name], "resources": {f"nvidia.com/rbac-{index}": 1}} for index, name in enumerate(NODES)]
+    pools = [
+        {"name": f"p{index}", "nodes": [name], "resources": {f"nvidia.com/rbac-{index}": 1}}
+        for index, name in enumerate(NODES)
+    ]
     requests = [{"name": name, "resources": {"nvidia.com/rbac-0": 1}} for name in ("first", "second")]
     values = {
-        "lab_root": str(folder / "lab"), "control_plane_provider": "existing", "control_plane_kubeconfig": kubeconfig, "control_plane_existing_confirm": "kwok-t",
-        "lab_namespace": "rbac-lab", "lab_pools": pools, "lab_requests": requests, **variables}
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), f"playbooks/{playbook}.yml", "-e", json.dumps(values)]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"}, capture_output=True, text=True, timeout=300, check=False)
+        "lab_root": str(folder / "lab"),
+        "control_plane_provider": "existing",
+        "control_plane_kubeconfig": kubeconfig,
+        "control_plane_existing_confirm": "kwok-t",
+        "lab_namespace": "rbac-lab",
+        "lab_pools": pools,
+        "lab_requests": requests,
+        **variables,
+    }
+    command = [
+        str(Path(sys.executable).parent / "ansible-playbook"),
+        f"playbooks/{playbook}.yml",
+        "-e",
+        json.dumps(values),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
 
@@ -107,7 +149,12 @@ def test_the_lab_needs_all_of_the_other_besides(cluster, account, tmp_path):
     kubeconfig = account("lab", MODULES, LAB)
     play("lab", kubeconfig, tmp_path)
     # Another order alone: the Pods stay and are annotated.
-    play("lab", kubeconfig, tmp_path, lab_requests=[{"name": name, "resources": {"nvidia.com/rbac-0": 1}} for name in ("new", "first", "second")])
+    play(
+        "lab",
+        kubeconfig,
+        tmp_path,
+        lab_requests=[{"name": name, "resources": {"nvidia.com/rbac-0": 1}} for name in ("new", "first", "second")],
+    )
     play("teardown", kubeconfig, tmp_path)
     # Whoever is authenticated may ask who they are.
     everybodys = {("create", "selfsubjectreviews.authentication.k8s.io")}
@@ -119,7 +166,16 @@ def test_the_lab_needs_all_of_the_other_besides(cluster, account, tmp_path):
 
 def granted(cluster, name: str) -> set[str]:
     """What the API server says that a ServiceAccount may do in any namespace, a line each."""
-    told = cluster.kubectl("auth", "can-i", "--list", "--as", f"system:serviceaccount:rbac:{name}", "--as-group=system:authenticated", "-n", "default")
+    told = cluster.kubectl(
+        "auth",
+        "can-i",
+        "--list",
+        "--as",
+        f"system:serviceaccount:rbac:{name}",
+        "--as-group=system:authenticated",
+        "-n",
+        "default",
+    )
     return {" ".join(line.split()) for line in told.splitlines()}
 
 
@@ -133,6 +189,14 @@ def test_whoever_has_a_role_can_do_nothing_else(cluster, account, role):
         resource, _names, rest = line.partition(" [] [] ")
         rules.setdefault(resource, set()).update(rest.strip("[]").split())
     assert {(verb, resource) for resource, verbs in rules.items() for verb in verbs} == allowed(role)
-    for verb, resource in (("get", "secrets"), ("delete", "nodes"), ("create", "deployments"), ("patch", "namespaces"), ("create", "clusterrolebindings")):
-        answer = cluster.kubectl("auth", "can-i", verb, resource, "--as", f"system:serviceaccount:rbac:only-{role}", "-A", check=False)
+    for verb, resource in (
+        ("get", "secrets"),
+        ("delete", "nodes"),
+        ("create", "deployments"),
+        ("patch", "namespaces"),
+        ("create", "clusterrolebindings"),
+    ):
+        answer = cluster.kubectl(
+            "auth", "can-i", verb, resource, "--as", f"system:serviceaccount:rbac:only-{role}", "-A", check=False
+        )
         assert answer.strip() == "no", (verb, resource)

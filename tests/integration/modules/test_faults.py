@@ -15,7 +15,11 @@ import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _client, _node_labels, _node_status, _placement
 
 NODE = {"metadata": {"name": "n", "resourceVersion": "1", "labels": {}}, "status": {"capacity": {}, "allocatable": {}}}
-POD = {"metadata": {"name": "p", "namespace": "default", "resourceVersion": "5"}, "spec": {"nodeName": "n", "containers": []}, "status": {"phase": "Running"}}
+POD = {
+    "metadata": {"name": "p", "namespace": "default", "resourceVersion": "5"},
+    "spec": {"nodeName": "n", "containers": []},
+    "status": {"phase": "Running"},
+}
 LABELS = {
     "nodes": [{"name": "n", "labels": {"a": "b"}, "labels_state": None, "labels_to_remove": None}],
     "labels": {},
@@ -51,7 +55,11 @@ def server():
             status, content, *headers = options.pop(0) if len(options) > 1 else options[0]
             body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
             self.send_response(status)
-            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers[0] if headers else {})}.items():
+            for name, value in {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(body)),
+                **(headers[0] if headers else {}),
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
@@ -81,7 +89,11 @@ def test_busy_is_asked_again_after_the_pause_it_names(server, api):
     done = json.loads(json.dumps(NODE))
     done["metadata"]["labels"] = {"a": "b"}
     server.answers["GET", "/api/v1/nodes"] = [(503, "starting"), listing(NODE)]
-    server.answers["PATCH", "/api/v1/nodes/n"] = [(429, {"message": "slow down"}, {"Retry-After": "1"}), (500, {"message": "etcd"}), (200, done)]
+    server.answers["PATCH", "/api/v1/nodes/n"] = [
+        (429, {"message": "slow down"}, {"Retry-After": "1"}),
+        (500, {"message": "etcd"}),
+        (200, done),
+    ]
     began = time.monotonic()
     assert _node_labels.run(api, LABELS, False)["changed"]
     assert time.monotonic() - began >= 1
@@ -91,7 +103,9 @@ def test_busy_is_asked_again_after_the_pause_it_names(server, api):
 def test_patience_ends(server, api, monkeypatch):
     monkeypatch.setattr(_client, "LONGEST_PAUSE", 0)
     monkeypatch.setattr(_client.Retries, "get_backoff_time", lambda self: 0)
-    server.answers["GET", "/api/v1/nodes"] = [(429, {"message": "quota of requests is used up"}, {"Retry-After": "86400"})]
+    server.answers["GET", "/api/v1/nodes"] = [
+        (429, {"message": "quota of requests is used up"}, {"Retry-After": "86400"})
+    ]
     with pytest.raises(_client.ApiError, match="quota of requests is used up .HTTP 429"):
         api.list("nodes")
     assert len([path for _method, path in server.seen if path.startswith("/api/v1/nodes")]) == 7
@@ -107,7 +121,14 @@ def test_success_that_changes_nothing_is_a_failure(server, api):
     server.answers["PATCH", "/api/v1/nodes/n"] = server.answers["PATCH", "/api/v1/nodes/n/status"] = [(200, NODE)]
     with pytest.raises(_client.ApiError, match="node n: .*does not hold what was asked for a.b/gpu"):
         entry = {"name": "n", "resources": {"a.b/gpu": 1}, "resources_to_remove": None}
-        options = {"resources": {}, "resources_state": "merge", "resources_prefix": None, "resources_to_remove": [], "force": False, "require_originals": False}
+        options = {
+            "resources": {},
+            "resources_state": "merge",
+            "resources_prefix": None,
+            "resources_to_remove": [],
+            "force": False,
+            "require_originals": False,
+        }
         _node_status.run(api, {"nodes": [entry], **options}, False)
     with pytest.raises(_client.ApiError, match="node n: .*its answer differs at a"):
         _node_labels.run(api, LABELS, False)

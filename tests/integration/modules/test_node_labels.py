@@ -37,10 +37,18 @@ def test_twelve_steps(modules, cluster):
     cluster.create_nodes("steps.labels-0")
     own = labels_of(cluster, "steps.labels-0")
     nodes = [{"name": "steps.labels-0"}]
-    created = step(modules, cluster, {**own, USE: "container", "rack": "7"}, nodes=nodes, labels={USE: "container", "rack": 7})
-    assert created["diff"] == {"before": {"steps.labels-0": {}}, "after": {"steps.labels-0": {USE: "container", "rack": "7"}}}
+    created = step(
+        modules, cluster, {**own, USE: "container", "rack": "7"}, nodes=nodes, labels={USE: "container", "rack": 7}
+    )
+    assert created["diff"] == {
+        "before": {"steps.labels-0": {}},
+        "after": {"steps.labels-0": {USE: "container", "rack": "7"}},
+    }
     modified = step(modules, cluster, {**own, USE: "vm-vgpu", "rack": "7"}, nodes=nodes, labels={USE: "vm-vgpu"})
-    assert modified["diff"] == {"before": {"steps.labels-0": {USE: "container"}}, "after": {"steps.labels-0": {USE: "vm-vgpu"}}}
+    assert modified["diff"] == {
+        "before": {"steps.labels-0": {USE: "container"}},
+        "after": {"steps.labels-0": {USE: "vm-vgpu"}},
+    }
     deleted = step(modules, cluster, {**own, "rack": "7"}, nodes=nodes, labels_to_remove=[USE, "never-there"])
     assert deleted["diff"] == {"before": {"steps.labels-0": {USE: "vm-vgpu"}}, "after": {"steps.labels-0": {}}}
 
@@ -69,7 +77,10 @@ def test_replace_keeps_what_kubernetes_owns(modules, cluster):
     step(modules, cluster, {**own, **kept, "new": "1"}, **options)
     # Named, even Kubernetes' own labels go.
     done = modules.run("node_labels", **options, labels_to_remove=["sub.k8s.io/x"])
-    assert "sub.k8s.io/x" not in done["nodes"][0]["after"] and done["nodes"][0]["after"]["kubernetes.io/hostname"] == "replace-0"
+    assert (
+        "sub.k8s.io/x" not in done["nodes"][0]["after"]
+        and done["nodes"][0]["after"]["kubernetes.io/hostname"] == "replace-0"
+    )
 
 
 def test_what_a_node_says_wins(modules, cluster):
@@ -86,8 +97,15 @@ def test_what_a_node_says_wins(modules, cluster):
         ],
     )
     assert [node["name"] for node in done["nodes"]] == ["wins-2", "wins-0", "wins-1"]
-    found = {name: {key: value for key, value in labels_of(cluster, name).items() if "/" not in key} for name in ("wins-0", "wins-1", "wins-2")}
-    assert found == {"wins-2": {"a": "own", "b": "all", "old": "kept"}, "wins-0": {"a": "all"}, "wins-1": {"a": "all", "b": "all"}}
+    found = {
+        name: {key: value for key, value in labels_of(cluster, name).items() if "/" not in key}
+        for name in ("wins-0", "wins-1", "wins-2")
+    }
+    assert found == {
+        "wins-2": {"a": "own", "b": "all", "old": "kept"},
+        "wins-0": {"a": "all"},
+        "wins-1": {"a": "all", "b": "all"},
+    }
 
 
 def test_only_nodes_that_differ_are_written(modules, cluster):
@@ -95,7 +113,9 @@ def test_only_nodes_that_differ_are_written(modules, cluster):
     cluster.kubectl("label", "node", "differ-0", "x=1")
     done = modules.run("node_labels", nodes=[{"name": "differ-0"}, {"name": "differ-1"}], labels={"x": "1"})
     assert [node["changed"] for node in done["nodes"]] == [False, True]
-    writers = [entry for entry in cluster.get("node", "differ-0")["metadata"]["managedFields"] if entry["manager"] == "gpuwl"]
+    writers = [
+        entry for entry in cluster.get("node", "differ-0")["metadata"]["managedFields"] if entry["manager"] == "gpuwl"
+    ]
     assert not writers
 
 
@@ -103,7 +123,11 @@ def test_everything_wrong_is_named_before_any_write(modules, cluster):
     cluster.create_nodes("wrong-0")
     wrong = modules.run(
         "node_labels",
-        nodes=[{"name": "wrong-0", "labels": {"a/b/c": "x", "ok": "no value!"}}, {"name": "wrong-1", "labels_to_remove": ["-x"]}, {"name": "wrong-0"}],
+        nodes=[
+            {"name": "wrong-0", "labels": {"a/b/c": "x", "ok": "no value!"}},
+            {"name": "wrong-1", "labels_to_remove": ["-x"]},
+            {"name": "wrong-0"},
+        ],
         labels={"flag": True, "none": None, "good": "1", "both": "1"},
         labels_to_remove=["both"],
     )
@@ -118,7 +142,9 @@ def test_everything_wrong_is_named_before_any_write(modules, cluster):
         "'both' also stands",
     ):
         assert part in wrong["msg"], part
-    unknown = modules.run("node_labels", nodes=[{"name": "wrong-0"}, {"name": "wrong-8"}, {"name": "wrong-9"}], labels={"good": "1"})
+    unknown = modules.run(
+        "node_labels", nodes=[{"name": "wrong-0"}, {"name": "wrong-8"}, {"name": "wrong-9"}], labels={"good": "1"}
+    )
     assert "wrong-8, wrong-9" in unknown["msg"] and "Nothing was written" in unknown["msg"]
     assert "good" not in labels_of(cluster, "wrong-0")
 
@@ -136,7 +162,9 @@ def test_conflict_loses_nobodys_label(modules, cluster, monkeypatch):
     done = modules.run("node_labels", nodes=[{"name": "conflict-0"}], labels={"shared": "ours"})
     assert labels_of(cluster, "conflict-0").items() >= {"theirs": "1", "shared": "ours"}.items()
     # The result tells of the node as it was when it was written, not as it was when it was listed.
-    assert done["nodes"][0]["before"]["shared"] == "theirs" and done["diff"]["before"] == {"conflict-0": {"shared": "theirs"}}
+    assert done["nodes"][0]["before"]["shared"] == "theirs" and done["diff"]["before"] == {
+        "conflict-0": {"shared": "theirs"}
+    }
 
 
 def test_more_nodes_than_a_page(modules, cluster, monkeypatch):
@@ -150,7 +178,11 @@ def test_more_nodes_than_a_page(modules, cluster, monkeypatch):
 
 
 def test_no_nodes_is_nothing_to_do(modules):
-    assert modules.run("node_labels", nodes=[], labels={"a": "b"}) == {"changed": False, "nodes": [], "diff": {"before": {}, "after": {}}}
+    assert modules.run("node_labels", nodes=[], labels={"a": "b"}) == {
+        "changed": False,
+        "nodes": [],
+        "diff": {"before": {}, "after": {}},
+    }
 
 
 def test_through_ansible_playbook(modules, cluster):
@@ -167,4 +199,6 @@ def test_through_ansible_playbook(modules, cluster):
     code, text = modules.playbook(tasks)
     assert code == 0 and "changed=0" in text and "ok=2" in text, text
     node = cluster.get("node", "play-0")
-    assert node["metadata"]["labels"]["by"] == "play" and node["status"]["capacity"]["nvidia.com/gpu"] == "4", json.dumps(node)
+    assert node["metadata"]["labels"]["by"] == "play" and node["status"]["capacity"]["nvidia.com/gpu"] == "4", (
+        json.dumps(node)
+    )

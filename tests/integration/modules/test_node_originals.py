@@ -20,7 +20,10 @@ ANNOTATION = _originals.ANNOTATION
 def seen(cluster, name):
     """What of a node could be changed: (labels, annotations, capacity, allocatable)."""
     node = cluster.get("node", name)
-    extended = [{key: value for key, value in node["status"][field].items() if "/" in key} for field in ("capacity", "allocatable")]
+    extended = [
+        {key: value for key, value in node["status"][field].items() if "/" in key}
+        for field in ("capacity", "allocatable")
+    ]
     return node["metadata"]["labels"], node["metadata"].get("annotations"), *extended
 
 
@@ -36,7 +39,11 @@ def step(modules, **options):
     done = modules.run("node_originals", **options)
     assert done["changed"] and done == foreseen
     again = modules.run("node_originals", **options)
-    assert not again["changed"] and (again["kept"], again["put_back"], again["diff"]) == ({}, {}, {"before": {}, "after": {}})
+    assert not again["changed"] and (again["kept"], again["put_back"], again["diff"]) == (
+        {},
+        {},
+        {"before": {}, "after": {}},
+    )
     return done
 
 
@@ -44,13 +51,29 @@ def test_kept_changed_and_put_back(modules, cluster):
     name = "originals-0"
     cluster.create_nodes(name, **{GPU: "8", DONGLE: "1"})
     before = settled(cluster, name)[name]
-    declared = {"name": name, "labels": {"tier": "on", "kubernetes.io/hostname": name}, "resources": {A10: 2, DONGLE: 5}}
+    declared = {
+        "name": name,
+        "labels": {"tier": "on", "kubernetes.io/hostname": name},
+        "resources": {A10: 2, DONGLE: 5},
+    }
     kept = step(modules, nodes=[declared])["kept"][name]
     # Not what is the same already, and what the prefix takes away although it is not named.
-    assert kept == {"labels": {"tier": None}, "resources": {GPU: {"capacity": "8", "allocatable": "8"}, DONGLE: {"capacity": "1", "allocatable": "1"}, A10: {}}}
+    assert kept == {
+        "labels": {"tier": None},
+        "resources": {
+            GPU: {"capacity": "8", "allocatable": "8"},
+            DONGLE: {"capacity": "1", "allocatable": "1"},
+            A10: {},
+        },
+    }
     assert seen(cluster, name)[0] == before[0] and seen(cluster, name)[2:] == before[2:]
     modules.run("node_labels", nodes=[{"name": name, "labels": declared["labels"]}])
-    modules.run("node_status", nodes=[{"name": name, "resources": declared["resources"]}], resources_state="replace", resources_prefix="nvidia.com/")
+    modules.run(
+        "node_status",
+        nodes=[{"name": name, "resources": declared["resources"]}],
+        resources_state="replace",
+        resources_prefix="nvidia.com/",
+    )
     # Another declaration: what is kept stays as it was before the first, what it does not name is put back.
     other = {"name": name, "labels": {"tier": "off"}, "resources": {A10: 3}}
     done = step(modules, nodes=[other])
@@ -65,11 +88,19 @@ def test_one_scope_leaves_the_other_alone(modules, cluster):
     cluster.create_nodes("scope-0", "scope-1", **{GPU: "8"})
     before = settled(cluster, "scope-0", "scope-1")
     nodes = [{"name": name, "labels": {"tier": "on"}, "resources": {GPU: 4}} for name in before]
-    assert step(modules, nodes=nodes, scope=["labels"])["kept"]["scope-0"] == {"labels": {"tier": None}, "resources": {}}
-    assert step(modules, nodes=nodes, scope=["resources"])["kept"]["scope-1"] == {"labels": {"tier": None}, "resources": {GPU: {"capacity": "8", "allocatable": "8"}}}
+    assert step(modules, nodes=nodes, scope=["labels"])["kept"]["scope-0"] == {
+        "labels": {"tier": None},
+        "resources": {},
+    }
+    assert step(modules, nodes=nodes, scope=["resources"])["kept"]["scope-1"] == {
+        "labels": {"tier": None},
+        "resources": {GPU: {"capacity": "8", "allocatable": "8"}},
+    }
     modules.run("node_labels", nodes=[{"name": name} for name in before], labels={"tier": "on"})
     modules.run("node_status", nodes=[{"name": name} for name in before], resources={GPU: 4})
-    assert step(modules, nodes=nodes[:1], scope=["labels"])["put_back"] == {"scope-1": {"labels": {"tier": None}, "resources": {}}}
+    assert step(modules, nodes=nodes[:1], scope=["labels"])["put_back"] == {
+        "scope-1": {"labels": {"tier": None}, "resources": {}}
+    }
     assert seen(cluster, "scope-1")[2] == {GPU: "4"}
     step(modules, nodes=[])
     assert {name: seen(cluster, name) for name in before} == before
@@ -98,7 +129,16 @@ def test_an_interruption_forgets_nothing(modules, cluster, monkeypatch):
 
 
 def write_as_kubelet(cluster, name, **fields):
-    cluster.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": fields}), "--field-manager=kubelet")
+    cluster.kubectl(
+        "patch",
+        "node",
+        name,
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        json.dumps({"status": fields}),
+        "--field-manager=kubelet",
+    )
 
 
 def test_what_a_device_plugin_registered_meanwhile_stays(modules, cluster):
@@ -111,7 +151,9 @@ def test_what_a_device_plugin_registered_meanwhile_stays(modules, cluster):
     assert seen(cluster, "registered-0")[2:] == ({GPU: "7"}, {GPU: "7"})
 
 
-@pytest.mark.parametrize(("module", "what"), [("node_labels", {"labels": {"tier": "on"}}), ("node_status", {"resources": {GPU: 4}})])
+@pytest.mark.parametrize(
+    ("module", "what"), [("node_labels", {"labels": {"tier": "on"}}), ("node_status", {"resources": {GPU: 4}})]
+)
 def test_whoever_comes_after_a_teardown_overwrites_nothing(modules, cluster, monkeypatch, module, what):
     """Another run puts the node back between a module's reading and its writing."""
     name = f"late-{module.replace('_', '-')}"
@@ -168,15 +210,35 @@ def test_nodes_that_cannot_be(modules, cluster):
     nodes = [{"name": "odd-0", "labels": {"a": "b"}}]
     told = modules.run("node_originals", nodes=[*nodes, {"name": "nobody"}])["msg"]
     assert "1 of 2 nodes do not exist" in told and "nobody" in told and "Nothing was written" in told
-    told = modules.run("node_originals", nodes=[{"name": "odd-0", "labels": {"a b": "c", "d": None}, "resources": {"nvidia.com/gpu": "many", "cpu": 1}}])["msg"]
-    assert all(word in told for word in ("'a b'", "'d'", "'many'" if "'many'" in told else '"many"', "'cpu'", "Nothing was written"))
+    told = modules.run(
+        "node_originals",
+        nodes=[{"name": "odd-0", "labels": {"a b": "c", "d": None}, "resources": {"nvidia.com/gpu": "many", "cpu": 1}}],
+    )["msg"]
+    assert all(
+        word in told
+        for word in ("'a b'", "'d'", "'many'" if "'many'" in told else '"many"', "'cpu'", "Nothing was written")
+    )
     assert "stands 2 times" in modules.run("node_originals", nodes=nodes * 2)["msg"]
     assert seen(cluster, "odd-0") == before
 
 
-@pytest.mark.parametrize("text", [
-    '{"labels": {}, "resources": {}, "note": "hi"}', '{"labels": {}, "resources": {"cpu": {"capacity": "1"}}}', '{"labels": {}, "resources": {"a.b/c": {"capacity": 5}}}',
-    '{"labels": {}, "resources": {"a.b/c": {"capacity": "-1"}}}', '{"labels": {}, "resources": {"a.b/c": {"capacity": {"a": 1}}}}', "", "{", "[]", "{}", '{"labels": {}, "resources": []}', '{"labels": {"a": 1}, "resources": {}}', '{"labels": {}, "resources": {"a.b/c": {"limits": "1"}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"labels": {}, "resources": {}, "note": "hi"}',
+        '{"labels": {}, "resources": {"cpu": {"capacity": "1"}}}',
+        '{"labels": {}, "resources": {"a.b/c": {"capacity": 5}}}',
+        '{"labels": {}, "resources": {"a.b/c": {"capacity": "-1"}}}',
+        '{"labels": {}, "resources": {"a.b/c": {"capacity": {"a": 1}}}}',
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"labels": {}, "resources": []}',
+        '{"labels": {"a": 1}, "resources": {}}',
+        '{"labels": {}, "resources": {"a.b/c": {"limits": "1"}}}',
+    ],
+)
 def test_a_damaged_annotation_is_an_error_and_no_loss(text):
     with pytest.raises(_originals.ApiError, match="of node n is damaged.*Nothing was written"):
         _originals.originals_of({"metadata": {"name": "n", "annotations": {ANNOTATION: text}}})

@@ -24,7 +24,9 @@ def status_of(cluster, name):
 def write_status(cluster, name, manager, **fields):
     """Patch fields of the status in another manager's name: the kubelet's, say."""
     patch = json.dumps({"status": fields})
-    cluster.kubectl("patch", "node", name, "--subresource=status", "--type=merge", "-p", patch, f"--field-manager={manager}")
+    cluster.kubectl(
+        "patch", "node", name, "--subresource=status", "--type=merge", "-p", patch, f"--field-manager={manager}"
+    )
 
 
 def step(modules, cluster, expected, **options):
@@ -47,7 +49,9 @@ def test_twelve_steps(modules, cluster):
     nodes = [{"name": "steps.status-0"}]
     created = step(modules, cluster, {GPU: "4", A10: "2"}, nodes=nodes, resources={GPU: 4, A10: "2"})
     assert created["nodes"][0]["before"] == {"capacity": {}, "allocatable": {}}
-    assert created["diff"]["after"] == {"steps.status-0": {"capacity": {A10: "2", GPU: "4"}, "allocatable": {A10: "2", GPU: "4"}}}
+    assert created["diff"]["after"] == {
+        "steps.status-0": {"capacity": {A10: "2", GPU: "4"}, "allocatable": {A10: "2", GPU: "4"}}
+    }
     modified = step(modules, cluster, {GPU: "8", A10: "2"}, nodes=nodes, resources={GPU: 8})
     changed = {"capacity": {GPU: "4"}, "allocatable": {GPU: "4"}}
     assert modified["diff"]["before"] == {"steps.status-0": changed}
@@ -58,10 +62,19 @@ def test_twelve_steps(modules, cluster):
 
 
 def test_replace_stays_within_its_prefix(modules, cluster):
-    cluster.create_nodes("prefix-0", **{GPU: "4", "nvidia.com/mig-1g.10gb": "7", "amd.com/gpu": "1", "nvidia.com.example/gpu": "1"})
+    cluster.create_nodes(
+        "prefix-0", **{GPU: "4", "nvidia.com/mig-1g.10gb": "7", "amd.com/gpu": "1", "nvidia.com.example/gpu": "1"}
+    )
     options = {"nodes": [{"name": "prefix-0"}], "resources_state": "replace"}
     left = {"amd.com/gpu": "1", "nvidia.com.example/gpu": "1"}
-    step(modules, cluster, {**left, GPU: "4", A10: "2"}, resources={GPU: "4", A10: 2}, resources_prefix="nvidia.com/", **options)
+    step(
+        modules,
+        cluster,
+        {**left, GPU: "4", A10: "2"},
+        resources={GPU: "4", A10: 2},
+        resources_prefix="nvidia.com/",
+        **options,
+    )
     step(modules, cluster, left, resources_prefix="nvidia.com/", **options)
     refused = modules.run("node_status", resources_prefix="nvidia", **options)
     assert "resources_prefix 'nvidia'" in refused["msg"]
@@ -83,8 +96,18 @@ def test_everything_wrong_is_named_before_any_write(modules, cluster):
     cluster.create_nodes("wrong.status-0")
     wrong = modules.run(
         "node_status",
-        nodes=[{"name": "wrong.status-0", "resources": {"cpu": 4, GPU: "1500m"}}, {"name": "other", "resources": {"nvidia.com/": 1, A10: -1}}],
-        resources={"kubernetes.io/x": 1, "a.b/half": 0.5, "a.b/text": "many", "a.b/yes": True, "a.b/none": None, "a.b/good": 1},
+        nodes=[
+            {"name": "wrong.status-0", "resources": {"cpu": 4, GPU: "1500m"}},
+            {"name": "other", "resources": {"nvidia.com/": 1, A10: -1}},
+        ],
+        resources={
+            "kubernetes.io/x": 1,
+            "a.b/half": 0.5,
+            "a.b/text": "many",
+            "a.b/yes": True,
+            "a.b/none": None,
+            "a.b/good": 1,
+        },
         resources_to_remove=["memory"],
     )
     named = (
@@ -102,7 +125,9 @@ def test_everything_wrong_is_named_before_any_write(modules, cluster):
     )
     for part in (*named, "'a.b/none'", "'memory'"):
         assert part in wrong["msg"], part
-    unknown = modules.run("node_status", nodes=[{"name": name} for name in ("wrong.status-0", "gone-1", "gone-2")], resources={GPU: 1})
+    unknown = modules.run(
+        "node_status", nodes=[{"name": name} for name in ("wrong.status-0", "gone-1", "gone-2")], resources={GPU: 1}
+    )
     assert "gone-1, gone-2" in unknown["msg"]
     assert status_of(cluster, "wrong.status-0") == [{}, {}]
 
@@ -147,15 +172,33 @@ def test_allocatable_is_written_when_the_kubelet_does_not_follow(modules, cluste
 
 def test_the_kubelets_resources_are_refused(modules, cluster):
     cluster.create_nodes("plugin-0", "plugin-1")
-    write_status(cluster, "plugin-0", "kubelet", capacity={GPU: "4", "nvidia.com/old": "0"}, allocatable={GPU: "4", "nvidia.com/old": "0"})
-    for options in ({"resources": {GPU: 5}}, {"resources_to_remove": [GPU]}, {"resources_state": "replace", "resources_prefix": "nvidia.com/"}):
+    write_status(
+        cluster,
+        "plugin-0",
+        "kubelet",
+        capacity={GPU: "4", "nvidia.com/old": "0"},
+        allocatable={GPU: "4", "nvidia.com/old": "0"},
+    )
+    for options in (
+        {"resources": {GPU: 5}},
+        {"resources_to_remove": [GPU]},
+        {"resources_state": "replace", "resources_prefix": "nvidia.com/"},
+    ):
         nodes = [{"name": "plugin-1", "resources": {A10: 1}}, {"name": "plugin-0"}]
         for check in (True, False):
             refused = modules.run("node_status", check=check, nodes=nodes, **options)
-            assert refused["failed"] and f"node plugin-0: {GPU} (4)" in refused["msg"] and "force: true" in refused["msg"]
+            assert (
+                refused["failed"] and f"node plugin-0: {GPU} (4)" in refused["msg"] and "force: true" in refused["msg"]
+            )
     assert status_of(cluster, "plugin-1") == [{}, {}], "a refusal comes before any write"
     # The same value is no change, leftovers of zero may go, and others' names beside them may come.
-    done = modules.run("node_status", nodes=[{"name": "plugin-0"}], resources={GPU: 4, A10: 1}, resources_state="replace", resources_prefix="nvidia.com/")
+    done = modules.run(
+        "node_status",
+        nodes=[{"name": "plugin-0"}],
+        resources={GPU: 4, A10: 1},
+        resources_state="replace",
+        resources_prefix="nvidia.com/",
+    )
     assert done["nodes"][0]["after"]["capacity"] == {GPU: "4", A10: "1"}
     assert modules.run("node_status", nodes=[{"name": "plugin-0"}], resources={GPU: 5}, force=True)["changed"]
     assert status_of(cluster, "plugin-0") == [{GPU: "5", A10: "1"}] * 2
@@ -176,7 +219,9 @@ def test_conflict_is_planned_anew(modules, cluster, monkeypatch):
     def read_then_others_write(*args, **keywords):
         found = read(*args, **keywords)
         if "race-0" in found[0]:
-            write_status(cluster, "race-0", "somebody", capacity={"theirs.com/x": "1"}, allocatable={"theirs.com/x": "1"})
+            write_status(
+                cluster, "race-0", "somebody", capacity={"theirs.com/x": "1"}, allocatable={"theirs.com/x": "1"}
+            )
         else:
             write_status(cluster, "race-1", "kubelet", capacity={GPU: "9"}, allocatable={GPU: "9"})
         return found
@@ -195,6 +240,8 @@ def test_conflict_is_planned_anew(modules, cluster, monkeypatch):
 def test_writes_as_gpuwl(modules, cluster):
     cluster.create_nodes("manager-0")
     modules.run("node_status", nodes=[{"name": "manager-0"}], resources={GPU: 4})
-    entries = [entry for entry in cluster.get("node", "manager-0")["metadata"]["managedFields"] if entry["manager"] == "gpuwl"]
+    entries = [
+        entry for entry in cluster.get("node", "manager-0")["metadata"]["managedFields"] if entry["manager"] == "gpuwl"
+    ]
     assert [entry["subresource"] for entry in entries] == ["status"]
     assert f"f:{GPU}" in entries[0]["fieldsV1"]["f:status"]["f:allocatable"]

@@ -36,15 +36,31 @@ def create(cluster, *pods):
 
 def test_decisions_in_the_order_asked(modules, cluster, namespace):
     create_node(cluster, namespace, "2")
-    create(cluster, pod("fits", namespace), pod("elsewhere", namespace, selector={"no": "node"}), pod("too.big", namespace, gpus=3))
+    create(
+        cluster,
+        pod("fits", namespace),
+        pod("elsewhere", namespace, selector={"no": "node"}),
+        pod("too.big", namespace, gpus=3),
+    )
     done = modules.run("placement_info", namespace=namespace, pods=["too.big", "fits", "elsewhere"], wait_timeout=20)
     assert [placement["pod"] for placement in done["placements"]] == ["too.big", "fits", "elsewhere"]
     too_big, fits, elsewhere = done["placements"]
     assert not done["changed"] and done["undecided"] == []
-    assert fits["node"] == f"{namespace}-node" and fits["scheduled"] and fits["requested"] == {GPU: 1} and fits["message"] == ""
+    assert (
+        fits["node"] == f"{namespace}-node"
+        and fits["scheduled"]
+        and fits["requested"] == {GPU: 1}
+        and fits["message"] == ""
+    )
     assert elsewhere["node"] is None and not elsewhere["scheduled"] and elsewhere["phase"] == "Pending"
-    assert elsewhere["reason"] == "Unschedulable" and "didn't match Pod's node affinity/selector" in elsewhere["message"]
-    assert "Insufficient test.example/gpu" in too_big["message"] and too_big["requested"] == {GPU: 3} and "\n" not in too_big["message"]
+    assert (
+        elsewhere["reason"] == "Unschedulable" and "didn't match Pod's node affinity/selector" in elsewhere["message"]
+    )
+    assert (
+        "Insufficient test.example/gpu" in too_big["message"]
+        and too_big["requested"] == {GPU: 3}
+        and "\n" not in too_big["message"]
+    )
     # With no Pod in the way, one more look is a matter of milliseconds, in check mode too.
     again = modules.run("placement_info", check=True, namespace=namespace, pods=["elsewhere"])
     assert [placement["node"] for placement in again["placements"]] == [None]
@@ -69,7 +85,9 @@ def test_time_out_names_the_pods_without_a_decision(modules, cluster, namespace)
         pod("ignored", namespace, schedulerName="nobody"),
     )
     began = time.monotonic()
-    done = modules.run("placement_info", namespace=namespace, pods=["decided", "gated", "ignored", "missing"], wait_timeout=2)
+    done = modules.run(
+        "placement_info", namespace=namespace, pods=["decided", "gated", "ignored", "missing"], wait_timeout=2
+    )
     assert 1.5 < time.monotonic() - began < 5
     assert done["failed"] and done["undecided"] == ["gated", "ignored", "missing"]
     for part in (
@@ -81,8 +99,12 @@ def test_time_out_names_the_pods_without_a_decision(modules, cluster, namespace)
     ):
         assert part in done["msg"], done["msg"]
     assert f"{namespace}/decided" not in done["msg"] and done["placements"][0]["node"] == f"{namespace}-node"
-    looked = modules.run("placement_info", check=True, namespace=namespace, pods=["missing", "decided"], wait_timeout=60)
-    assert looked["undecided"] == ["missing"] and [placement["pod"] for placement in looked["placements"]] == ["decided"]
+    looked = modules.run(
+        "placement_info", check=True, namespace=namespace, pods=["missing", "decided"], wait_timeout=60
+    )
+    assert looked["undecided"] == ["missing"] and [placement["pod"] for placement in looked["placements"]] == [
+        "decided"
+    ]
 
 
 def test_a_pod_that_is_replaced_is_waited_for(modules, cluster, namespace):
@@ -105,11 +127,15 @@ def test_a_pod_on_its_way_out_is_no_answer(modules, cluster, namespace):
     going = pod("going", namespace)
     going["metadata"]["finalizers"] = ["example.com/hold"]
     create(cluster, going)
-    assert modules.run("placement_info", namespace=namespace, pods=["going"], wait_timeout=20)["placements"][0]["scheduled"]
+    assert modules.run("placement_info", namespace=namespace, pods=["going"], wait_timeout=20)["placements"][0][
+        "scheduled"
+    ]
     cluster.kubectl("delete", "pod", "going", "-n", namespace, "--wait=false")
     done = modules.run("placement_info", namespace=namespace, pods=["going"], wait_timeout=1)
     assert done["failed"] and "going: is being deleted" in done["msg"]
-    cluster.kubectl("patch", "pod", "going", "-n", namespace, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
+    cluster.kubectl(
+        "patch", "pod", "going", "-n", namespace, "--type=merge", "-p", '{"metadata": {"finalizers": null}}'
+    )
 
 
 def test_a_selector_takes_what_matches_by_name(modules, cluster, namespace):
@@ -125,7 +151,10 @@ def test_a_selector_takes_what_matches_by_name(modules, cluster, namespace):
 
 
 def test_bad_input(modules):
-    assert "mutually exclusive" in modules.run("placement_info", namespace="default", pods=["a"], label_selector="a=b")["msg"]
+    assert (
+        "mutually exclusive"
+        in modules.run("placement_info", namespace="default", pods=["a"], label_selector="a=b")["msg"]
+    )
     wrong = modules.run("placement_info", namespace="No", pods=["Not A Pod"], wait_timeout=-1)["msg"]
     assert "namespace 'No'" in wrong and "'Not A Pod'" in wrong and "wait_timeout -1" in wrong
     assert modules.run("placement_info", namespace="default", pods=[])["placements"] == []

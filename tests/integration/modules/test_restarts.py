@@ -57,14 +57,24 @@ def test_the_api_server_restarts_during_the_wait(modules, cluster, namespace):
 
 
 def test_the_api_server_restarts_midway(modules, cluster, many):
-    process = modules.start("node_status", nodes=[{"name": name} for name in many], resources={"restart.example/gpu": 1})
+    process = modules.start(
+        "node_status", nodes=[{"name": name} for name in many], resources={"restart.example/gpu": 1}
+    )
     api = _client.connect(kubeconfig=str(cluster.kubeconfig))
     _items, version = api.list("nodes", metadata_only=True)
-    next(node for _kind, node in api.watch("nodes", version, 30) if "restart.example/gpu" in node.get("status", {}).get("capacity", {}))
+    next(
+        node
+        for _kind, node in api.watch("nodes", version, 30)
+        if "restart.example/gpu" in node.get("status", {}).get("capacity", {})
+    )
     cluster.start(cluster.kill("kube-apiserver"), wait=False)
     done = modules.finish(process)
     assert "failed" not in done, done["msg"]
-    held = [node["status"]["allocatable"].get("restart.example/gpu") for node in cluster.get("nodes")["items"] if node["metadata"]["name"] in set(many)]
+    held = [
+        node["status"]["allocatable"].get("restart.example/gpu")
+        for node in cluster.get("nodes")["items"]
+        if node["metadata"]["name"] in set(many)
+    ]
     assert held == ["1"] * MANY
 
 

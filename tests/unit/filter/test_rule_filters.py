@@ -9,7 +9,6 @@ import pathlib
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, listed, node, pod
 
 FILTERS = ("consistency", "check_reports", "inventory", "inventory_table")
@@ -28,8 +27,14 @@ consistency, check_reports, inventory, inventory_table = map(load, FILTERS)
 @pytest.fixture
 def dumps(tmp_path):
     (tmp_path / "deep" / ".git").mkdir(parents=True)
-    for name, content in [("b.json", listed(HEALTHY)), ("a.json", listed([BAD] + HEALTHY)), ("deep/c", listed([])),
-                          (".hidden", "x"), ("deep/.git/config", "x"), ("pods.json", listed([pod("p")], "PodList"))]:
+    for name, content in [
+        ("b.json", listed(HEALTHY)),
+        ("a.json", listed([BAD] + HEALTHY)),
+        ("deep/c", listed([])),
+        (".hidden", "x"),
+        ("deep/.git/config", "x"),
+        ("pods.json", listed([pod("p")], "PodList")),
+    ]:
         (tmp_path / name).write_text(json.dumps(content))
     return tmp_path
 
@@ -38,7 +43,7 @@ def dumps(tmp_path):
 def test_documentation_names_the_arguments(name):
     documented = yaml.safe_load((FOLDER / (name + ".yml")).read_text())["DOCUMENTATION"]
     function = load(name)
-    arguments = function.__code__.co_varnames[:function.__code__.co_argcount]
+    arguments = function.__code__.co_varnames[: function.__code__.co_argcount]
     assert set(documented["options"]) - {"_input"} == set(arguments[1:])
     defaults = dict(zip(arguments[::-1], (function.__defaults__ or ())[::-1]))
     assert {key: option.get("default") for key, option in documented["options"].items() if key in defaults} == defaults
@@ -52,16 +57,24 @@ def test_consistency_takes_objects(wrap):
 
 
 def test_consistency_takes_a_path(dumps):
-    finding, = consistency(str(dumps / "a.json"))
+    (finding,) = consistency(str(dumps / "a.json"))
     assert (finding["node"], finding["source"]) == ("bad", str(dumps / "a.json"))
     assert dict(finding, source=None) == consistency([BAD])[0]
 
 
-@pytest.mark.parametrize("value, words", [
-    ("/no/such", "/no/such: cannot be read: No such file"), (5, "it is a number"), (None, "it is null"),
-    ([5], r"items\[0\] must be an object"), ({}, "no kind"), ([{"metadata": {}}], "without a name"), ([pod()], "none of its 1"),
-    ([node("x\ny", status=5)], r"Node x\\ny: status must be an object"),
-])
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ("/no/such", "/no/such: cannot be read: No such file"),
+        (5, "it is a number"),
+        (None, "it is null"),
+        ([5], r"items\[0\] must be an object"),
+        ({}, "no kind"),
+        ([{"metadata": {}}], "without a name"),
+        ([pod()], "none of its 1"),
+        ([node("x\ny", status=5)], r"Node x\\ny: status must be an object"),
+    ],
+)
 def test_consistency_refuses_in_one_line(value, words):
     with pytest.raises(AnsibleFilterError, match=words) as caught:
         consistency(value)
@@ -78,7 +91,10 @@ def test_check_reports(dumps):
     reports = check_reports([str(dumps / "b.json"), str(dumps / "a.json"), str(dumps / "pods.json")])
     assert [pathlib.Path(report["path"]).name for report in reports] == ["b.json", "a.json", "pods.json"]
     assert [(report["exit_code"], report["checked"], bool(report["error"])) for report in reports] == [
-        (0, 3, False), (1, 4, False), (2, 0, True)]
+        (0, 3, False),
+        (1, 4, False),
+        (2, 0, True),
+    ]
     assert reports[0]["text"] == "OK=3"
     assert reports[1]["text"].startswith("MISMATCH=bad ")
     assert [found["source"] for found in reports[1]["findings"]] == [str(dumps / "a.json")]
@@ -87,14 +103,15 @@ def test_check_reports(dumps):
 
 def test_a_node_that_stands_twice_is_judged_twice(dumps):
     (dumps / "a.json").write_text(json.dumps(listed([BAD, HEALTHY[0], BAD, HEALTHY[0]])))
-    report, = check_reports(str(dumps / "a.json"))
+    (report,) = check_reports(str(dumps / "a.json"))
     assert (report["checked"], len(report["findings"]), report["text"].count("MISMATCH=bad ")) == (4, 2, 2)
 
 
 def test_a_folder_stands_for_its_files(dumps):
     reports = check_reports(str(dumps))
     assert [report["path"] for report in reports] == [
-        str(dumps / name) for name in ("a.json", "b.json", "deep/c", "pods.json")]
+        str(dumps / name) for name in ("a.json", "b.json", "deep/c", "pods.json")
+    ]
 
 
 def test_check_reports_lists_missing_files_and_refuses_what_is_no_path():
@@ -121,12 +138,18 @@ def test_inventory_takes_objects_and_paths(dumps):
     assert list(inventory(HEALTHY, [], prefix="cpu")) == []
 
 
-@pytest.mark.parametrize("nodes, pods, words", [
-    ("/no/such", [], "nodes: /no/such: cannot be read"), ([], "/no/such", "pods: /no/such"), (5, [], "nodes: it is a number"),
-    ([], [HEALTHY[0]], "pods: none of its 1 items is a Pod"), ([], [pod("p", containers=5)], "spec.containers must be an array"),
-    ([], [pod("p", containers=[5])], "spec.containers must hold objects"),
-    ([], [pod("p", containers=[{"resources": 5}])], "not the form"),
-])
+@pytest.mark.parametrize(
+    "nodes, pods, words",
+    [
+        ("/no/such", [], "nodes: /no/such: cannot be read"),
+        ([], "/no/such", "pods: /no/such"),
+        (5, [], "nodes: it is a number"),
+        ([], [HEALTHY[0]], "pods: none of its 1 items is a Pod"),
+        ([], [pod("p", containers=5)], "spec.containers must be an array"),
+        ([], [pod("p", containers=[5])], "spec.containers must hold objects"),
+        ([], [pod("p", containers=[{"resources": 5}])], "not the form"),
+    ],
+)
 def test_inventory_refuses_in_one_line(nodes, pods, words):
     with pytest.raises(AnsibleFilterError, match=words):
         inventory(nodes, pods)

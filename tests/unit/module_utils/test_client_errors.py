@@ -22,7 +22,10 @@ class Answer(Exception):
     [
         (
             Answer(403, b'{"message": "nodes is forbidden: User \\"u:v\\" cannot"}'),
-            ["the user u:v may not patch nodes/status: nodes is forbidden", "a ClusterRole with the verb patch on nodes/status"],
+            [
+                "the user u:v may not patch nodes/status: nodes is forbidden",
+                "a ClusterRole with the verb patch on nodes/status",
+            ],
         ),
         (Answer(403, b"<html>\nblocked</html>"), ["the user of these credentials may not", "<html> blocked"]),
         (Answer(401, b""), ["401 Unauthorized", "log in again"]),
@@ -39,7 +42,9 @@ def test_refusals_are_one_short_line(answer, parts):
 
 
 def test_a_namespaced_refusal_asks_for_a_role():
-    assert "needs a Role in namespace ns with the verb list on pods" in str(errors.explain_refusal(Answer(403, b"{}"), "list", "pods", "ns"))
+    assert "needs a Role in namespace ns with the verb list on pods" in str(
+        errors.explain_refusal(Answer(403, b"{}"), "list", "pods", "ns")
+    )
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path):
@@ -62,7 +67,11 @@ def same(spec, documented):
 
 @pytest.mark.parametrize(
     "module, spec",
-    [("node_labels", _node_labels.argument_spec), ("node_status", _node_status.argument_spec), ("placement_info", _placement.argument_spec)],
+    [
+        ("node_labels", _node_labels.argument_spec),
+        ("node_status", _node_status.argument_spec),
+        ("placement_info", _placement.argument_spec),
+    ],
 )
 def test_the_documentation_mirrors_the_options(module, spec):
     text = importlib.import_module(f"ansible_collections.gpuwl.sandbox.plugins.modules.{module}")

@@ -13,15 +13,24 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils import _dump as dump
 def node(name, **metadata):
     return {
         "metadata": {"name": name, **metadata},
-        "status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1", "lastTransitionTime": "1"}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1", "lastTransitionTime": "1"}]
+        },
     }
 
 
 def test_render_as_kubectl_does():
     text = dump.render(dump.as_list("Node", [node("n", managedFields=[1], note="<a> & \u2028ü", empty={}, none=[])]))
-    assert text.startswith('{\n    "apiVersion": "v1",\n    "items": [\n        {\n            "apiVersion": "v1",\n            "kind": "Node",\n')
+    assert text.startswith(
+        '{\n    "apiVersion": "v1",\n    "items": [\n        {\n            "apiVersion": "v1",\n            "kind": "Node",\n'
+    )
     assert text.endswith('    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
-    assert '"note": "\\u003ca\\u003e \\u0026 \\u2028ü"' in text and '"empty": {}' in text and '"none": []' in text and "managedFields" not in text
+    assert (
+        '"note": "\\u003ca\\u003e \\u0026 \\u2028ü"' in text
+        and '"empty": {}' in text
+        and '"none": []' in text
+        and "managedFields" not in text
+    )
     assert json.loads(text)["items"][0]["metadata"]["note"] == "<a> & \u2028ü"
 
 
@@ -33,7 +42,11 @@ def test_versions_and_heartbeats_are_no_difference():
 
 @pytest.mark.parametrize(
     "path, value",
-    [("metadata", {"name": "n", "creationTimestamp": "2"}), ("status", {"conditions": [{"type": "Ready", "status": "False"}]}), ("spec", {"x": 1})],
+    [
+        ("metadata", {"name": "n", "creationTimestamp": "2"}),
+        ("status", {"conditions": [{"type": "Ready", "status": "False"}]}),
+        ("spec", {"x": 1}),
+    ],
 )
 def test_all_else_is(path, value):
     assert dump.differences({"items": [node("n")]}, {"items": [{**node("n"), path: value}]})["changed"] == ["n"]
@@ -42,7 +55,9 @@ def test_all_else_is(path, value):
 def pod(phase="Pending", scheduled="True", **status):
     conditions = [{"type": "PodScheduled", "status": scheduled, "lastTransitionTime": "1", "lastProbeTime": None}]
     return {
-        "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": "a"},
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "n"},
+        "spec": {"nodeName": "a"},
         "status": {"phase": phase, "conditions": conditions, **status},
     }
 
@@ -60,7 +75,11 @@ def test_a_kubelets_images_and_volumes_are_no_difference():
 
 
 def waiting(reason):
-    return {"containerStatuses": [{"name": "c", "restartCount": 0, "state": {"waiting": {"reason": reason, "message": f"{reason} of cuda"}}}]}
+    return {
+        "containerStatuses": [
+            {"name": "c", "restartCount": 0, "state": {"waiting": {"reason": reason, "message": f"{reason} of cuda"}}}
+        ]
+    }
 
 
 @pytest.mark.parametrize(
@@ -72,7 +91,10 @@ def waiting(reason):
     ],
 )
 def test_what_a_kubelet_does_with_a_placed_pod_is_no_difference(old, new):
-    new["status"]["conditions"] = [{**new["status"]["conditions"][0], "lastTransitionTime": "2"}, {"type": "Ready", "status": "True"}]
+    new["status"]["conditions"] = [
+        {**new["status"]["conditions"][0], "lastTransitionTime": "2"},
+        {"type": "Ready", "status": "True"},
+    ]
     assert not changed(old, new) and not changed(new, old)
 
 
@@ -106,11 +128,28 @@ def test_a_summary_stays_short():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", '{"items": [{}]}', '{"kind": "NodeList", "items": []}', '{"items": 1}', '{"kind": "List", "items": [1]}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        '{"items": [{}]}',
+        '{"kind": "NodeList", "items": []}',
+        '{"items": 1}',
+        '{"kind": "List", "items": [1]}',
+    ],
 )
 def test_what_is_no_dump_gets_replaced(text):
     assert dump.parse(text) is None
 
 
 def test_kinds():
-    assert [dump.kind_of(text) for text in ("Node", "nodes", "node", "PODS", "secret", "")] == ["Node", "Node", "Node", "Pod", None, None]
+    assert [dump.kind_of(text) for text in ("Node", "nodes", "node", "PODS", "secret", "")] == [
+        "Node",
+        "Node",
+        "Node",
+        "Pod",
+        None,
+        None,
+    ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 
 import pytest
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _lab_pods
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._kwok_nodes import MARK
 
@@ -60,7 +59,10 @@ def test_a_pod_whose_node_would_not_take_it_is_asked_for_anew(nodes: list[dict],
 
 
 def test_all_pods_that_share_too_few_cards_are_asked_for_anew() -> None:
-    assert sorted(replaced([node("n", 3), node("m", 2)], pod("p", 2, "n"), pod("q", 2, "n"), pod("r", 2, "m"))) == ["ns/p", "ns/q"]
+    assert sorted(replaced([node("n", 3), node("m", 2)], pod("p", 2, "n"), pod("q", 2, "n"), pod("r", 2, "m"))) == [
+        "ns/p",
+        "ns/q",
+    ]
 
 
 def namespace(name: str, own: bool, ending: bool = False) -> dict:
@@ -84,5 +86,7 @@ def namespace(name: str, own: bool, ending: bool = False) -> dict:
 )
 def test_which_namespaces_come_and_go(wanted, present, others, created, removed, warned):
     inside = {name: ["configmaps/theirs"] for name in others}
-    found = _lab_pods.plan_namespaces(wanted, {item["metadata"]["name"]: item for item in present}, lambda name: inside.get(name, []))
+    found = _lab_pods.plan_namespaces(
+        wanted, {item["metadata"]["name"]: item for item in present}, lambda name: inside.get(name, [])
+    )
     assert (found["namespaces"], found["namespaces_removed"], len(found["warnings"])) == (created, removed, warned)

@@ -16,12 +16,17 @@ def params(**options):
     return {"labels": {}, "labels_state": "merge", "labels_to_remove": [], **options}
 
 
-@pytest.mark.parametrize("key", ["kubernetes.io/os", "node.kubernetes.io/x", "a.b.kubernetes.io/x", "k8s.io/x", "sub.k8s.io/x"])
+@pytest.mark.parametrize(
+    "key", ["kubernetes.io/os", "node.kubernetes.io/x", "a.b.kubernetes.io/x", "k8s.io/x", "sub.k8s.io/x"]
+)
 def test_reserved(key):
     assert labels.is_reserved(key)
 
 
-@pytest.mark.parametrize("key", ["rack", "kubernetes.io", "example.com/kubernetes.io", "mykubernetes.io/x", "kwok.x-k8s.io/node", "nvidia.com/gpu"])
+@pytest.mark.parametrize(
+    "key",
+    ["rack", "kubernetes.io", "example.com/kubernetes.io", "mykubernetes.io/x", "kwok.x-k8s.io/node", "nvidia.com/gpu"],
+)
 def test_not_reserved(key):
     assert not labels.is_reserved(key)
 
@@ -61,6 +66,9 @@ def test_good_values(value):
 
 
 def test_the_diff_holds_only_what_changes():
-    result = labels.result_of(["m", "n"], {"n": ({"a": "1", "b": "1", "c": "1"}, {"a": "1", "b": "2", "d": "1"}), "m": ({"z": "1"}, {"z": "1"})})
+    result = labels.result_of(
+        ["m", "n"],
+        {"n": ({"a": "1", "b": "1", "c": "1"}, {"a": "1", "b": "2", "d": "1"}), "m": ({"z": "1"}, {"z": "1"})},
+    )
     assert result["diff"] == {"before": {"n": {"b": "1", "c": "1"}}, "after": {"n": {"b": "2", "d": "1"}}}
     assert [node["changed"] for node in result["nodes"]] == [False, True] and result["changed"]

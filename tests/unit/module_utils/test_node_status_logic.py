@@ -13,7 +13,11 @@ GPU = "nvidia.com/gpu"
 
 def node(capacity, allocatable=None, managed=()):
     fields = [
-        {"manager": manager, "subresource": sub, "fieldsV1": {"f:status": {"f:capacity": {".": {}, **{f"f:{name}": {} for name in names}}}}}
+        {
+            "manager": manager,
+            "subresource": sub,
+            "fieldsV1": {"f:status": {"f:capacity": {".": {}, **{f"f:{name}": {} for name in names}}}},
+        }
         for manager, sub, names in managed
     ]
     return {
@@ -53,7 +57,9 @@ def test_difference_and_its_application(capacity, allocatable, asked, written):
     assert patch == (written and {"capacity": written, "allocatable": written})
     if patch:
         after = status.foreseen(current, asked)
-        assert status.patch_of(status.difference(after, asked)) is None and after["capacity"].get(GPU) == after["allocatable"].get(GPU)
+        assert status.patch_of(status.difference(after, asked)) is None and after["capacity"].get(GPU) == after[
+            "allocatable"
+        ].get(GPU)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,12 @@ def test_lagging_needs_a_kubelet_and_a_capacity_that_is_right():
 
 
 def test_the_entry_wins_over_what_is_said_for_all():
-    said = {"resources": {GPU: 1, "a.b/c": "2k"}, "resources_to_remove": ["x.y/z"], "resources_state": "merge", "resources_prefix": "a.b/"}
+    said = {
+        "resources": {GPU: 1, "a.b/c": "2k"},
+        "resources_to_remove": ["x.y/z"],
+        "resources_state": "merge",
+        "resources_prefix": "a.b/",
+    }
     entry = {"name": "n", "resources": {GPU: 3, "x.y/z": 1}, "resources_to_remove": ["a.b/c"]}
     assert status.wish_of(entry, said) == {"set": {GPU: 3, "x.y/z": 1}, "remove": {"a.b/c"}, "prefix": None}
 
@@ -99,7 +110,14 @@ def test_all_problems_in_one_error():
     ]
     with pytest.raises(ApiError) as error:
         status.validate({"nodes": entries, "resources": {}, "resources_to_remove": [], "resources_prefix": "nvidia"})
-    for part in ("'a' stands 2 times", "nodes[2].name is empty", "'cpu'", '"x"', "also stands in resources", "'nvidia'"):
+    for part in (
+        "'a' stands 2 times",
+        "nodes[2].name is empty",
+        "'cpu'",
+        '"x"',
+        "also stands in resources",
+        "'nvidia'",
+    ):
         assert part in str(error.value)
 
 

@@ -12,8 +12,16 @@ GPU = "nvidia.com/gpu"
 
 def pod(node=None, condition=None, deleted=False, **spec):
     metadata = {"name": "p", "namespace": "ns", **({"deletionTimestamp": "now"} if deleted else {})}
-    status = {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}] + ([{"type": "PodScheduled", **condition}] if condition else [])}
-    return {"metadata": metadata, "spec": {"containers": [], **({"nodeName": node} if node else {}), **spec}, "status": status}
+    status = {
+        "phase": "Pending",
+        "conditions": [{"type": "Ready", "status": "False"}]
+        + ([{"type": "PodScheduled", **condition}] if condition else []),
+    }
+    return {
+        "metadata": metadata,
+        "spec": {"containers": [], **({"nodeName": node} if node else {}), **spec},
+        "status": status,
+    }
 
 
 UNSCHEDULABLE = {"status": "False", "reason": "Unschedulable", "message": "0/3 nodes\nare available"}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _play
 
 

@@ -49,7 +49,10 @@ def test_a_creation_that_takes_too_long_is_ended_and_cleared_away(tmp_path, clus
     have_kind(tmp_path, "echo ' • Ensuring node image' >&2; sleep 600")
     with pytest.raises(ClusterError) as caught:
         cluster.create(["n"], "", 120)
-    assert str(caught.value) == "kind could not make the cluster lab; it did not end within 0.01 minutes and said last: • Ensuring node image"
+    assert (
+        str(caught.value)
+        == "kind could not make the cluster lab; it did not end within 0.01 minutes and said last: • Ensuring node image"
+    )
     assert not cluster.is_there() and left(cluster) == ["kind.yaml"]
 
 

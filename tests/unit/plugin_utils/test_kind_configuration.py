@@ -16,7 +16,9 @@ SPECIAL = ["1.5", "1e3", "0x1f", "0o17", "010", "12", "on", "no", "y", "true", "
 
 
 def test_the_configuration_to_the_letter():
-    assert kind_cluster.configuration("lab", ["lab-node-0"]) == """\
+    assert (
+        kind_cluster.configuration("lab", ["lab-node-0"])
+        == """\
 kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
 nodes:
@@ -30,6 +32,7 @@ nodes:
         nodeRegistration:
           name: "lab-node-0"
 """
+    )
 
 
 def test_no_name_becomes_a_number_or_a_boolean():
@@ -43,7 +46,9 @@ def test_no_name_becomes_a_number_or_a_boolean():
 
 
 def test_a_lab_without_nodes_has_a_control_plane():
-    assert [node["role"] for node in yaml.safe_load(kind_cluster.configuration("lab", []))["nodes"]] == ["control-plane"]
+    assert [node["role"] for node in yaml.safe_load(kind_cluster.configuration("lab", []))["nodes"]] == [
+        "control-plane"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,9 @@ def test_the_version_that_kind_prints(printed, version):
 
 
 def test_versions_are_compared_as_numbers():
-    assert kind_programs.version_of("kind v0.9.0") < kind_programs.OLDEST_KIND < kind_programs.version_of("kind v0.100.0")
+    assert (
+        kind_programs.version_of("kind v0.9.0") < kind_programs.OLDEST_KIND < kind_programs.version_of("kind v0.100.0")
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,10 +92,15 @@ def test_versions_are_compared_as_numbers():
         ("", ""),
         ("one\n\n  two  \n", "two"),
         ("docker: 'x' is not a docker command.\nSee 'docker --help'\n", "docker: 'x' is not a docker command."),
-        ("Creating ...\n ✗ Preparing nodes\nERROR: failed to create cluster: a node exists\n", "failed to create cluster: a node exists"),
         (
-            "ERROR: failed to create cluster: command failed with error: exit status 1\n\nCommand Output: I1 a\nI2 b\nkubelet is not healthy\n"
-            "To see the stack trace of this error execute with --v=5 or higher\n",
+            "Creating ...\n ✗ Preparing nodes\nERROR: failed to create cluster: a node exists\n",
+            "failed to create cluster: a node exists",
+        ),
+        (
+            (
+                "ERROR: failed to create cluster: command failed with error: exit status 1\n\nCommand Output: I1 a\nI2 b\n"
+                "kubelet is not healthy\nTo see the stack trace of this error execute with --v=5 or higher\n"
+            ),
             "failed to create cluster: command failed with error: exit status 1: kubelet is not healthy",
         ),
         ("\x1b[31mERROR\x1b[0m: red\n", "red"),

@@ -215,6 +215,8 @@ def test_a_teardown_by_another_name_leaves_the_cluster_alone(tmp_path):
     kubeconfig.write_text("practice's")
     cluster = kwok_cluster.KwokCluster(str(root), "gpuwl", str(kubeconfig), {})
     for remove in (cluster.is_there, cluster.remove):
-        with pytest.raises(kwok_cluster.ClusterError, match="is no cluster 'gpuwl' but practice: set control_plane_name"):
+        with pytest.raises(
+            kwok_cluster.ClusterError, match="is no cluster 'gpuwl' but practice: set control_plane_name"
+        ):
             remove()
     assert theirs.is_dir() and kubeconfig.read_text() == "practice's"

@@ -8,9 +8,16 @@ import json
 import os
 
 import pytest
-
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import record_files
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import RecordError, below, compare, make_folders, remove, remove_empty, write
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import (
+    RecordError,
+    below,
+    compare,
+    make_folders,
+    remove,
+    remove_empty,
+    write,
+)
 
 
 def record(path="out/a.txt", content="x", mode="0644"):
@@ -25,9 +32,21 @@ def put(root, **more):
     return change is not None
 
 
-@pytest.mark.parametrize("content, text", [
-    ("x", "x\n"), ("x\n\n", "x\n"), (["a", "b"], "a\nb\n"), ([], ""), ("", ""), ("\n", ""), (5, "5\n"), (None, "None\n"), (["ä"], "ä\n"), ([1, "b"], "1\nb\n"),
-])
+@pytest.mark.parametrize(
+    "content, text",
+    [
+        ("x", "x\n"),
+        ("x\n\n", "x\n"),
+        (["a", "b"], "a\nb\n"),
+        ([], ""),
+        ("", ""),
+        ("\n", ""),
+        (5, "5\n"),
+        (None, "None\n"),
+        (["ä"], "ä\n"),
+        ([1, "b"], "1\nb\n"),
+    ],
+)
 def test_text_ends_in_one_newline(tmp_path, content, text):
     assert put(tmp_path, content=content)
     assert (tmp_path / "out/a.txt").read_bytes() == text.encode()
@@ -106,7 +125,15 @@ def test_a_file_where_a_folder_should_be(tmp_path):
         make_folders([tmp_path / "out"])
 
 
-@pytest.mark.parametrize("number, advice", [(errno.ENOSPC, "make room"), (errno.EDQUOT, "make room"), (errno.EACCES, "make the folder writable"), (errno.EROFS, "make the folder")])
+@pytest.mark.parametrize(
+    "number, advice",
+    [
+        (errno.ENOSPC, "make room"),
+        (errno.EDQUOT, "make room"),
+        (errno.EACCES, "make the folder writable"),
+        (errno.EROFS, "make the folder"),
+    ],
+)
 def test_a_failure_leaves_the_old_file_and_names_what_was_written(tmp_path, monkeypatch, number, advice):
     put(tmp_path, path="b.txt", content="old")
     changes = [compare(tmp_path, record(path)) for path in ("a.txt", "b.txt", "c.txt")]
@@ -152,7 +179,11 @@ def test_diff_shows_both_sides(tmp_path):
     assert (new["before"], new["after"], new["before_header"]) == ("", "x\n", "absent")
     put(tmp_path)
     changed = compare(tmp_path, record(content="y")).diff()
-    assert (changed["before"], changed["after"], changed["before_header"]) == ("x\n", "y\n", str(tmp_path / "out/a.txt"))
+    assert (changed["before"], changed["after"], changed["before_header"]) == (
+        "x\n",
+        "y\n",
+        str(tmp_path / "out/a.txt"),
+    )
 
 
 def test_removing(tmp_path):

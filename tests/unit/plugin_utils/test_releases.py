@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-
 from ansible_collections.gpuwl.sandbox.plugins.plugin_utils import releases
 
 PROGRAMS = [
@@ -20,7 +19,14 @@ ALL = [program["name"] for program in PROGRAMS]
 SUM = "a" * 64
 
 
-def plan(source: str, missing=ALL, machine: str = "Linux x86_64", urls: dict | None = None, sums: dict | None = None, answers: dict | None = None) -> dict:
+def plan(
+    source: str,
+    missing=ALL,
+    machine: str = "Linux x86_64",
+    urls: dict | None = None,
+    sums: dict | None = None,
+    answers: dict | None = None,
+) -> dict:
     return releases.plan(PROGRAMS, missing, source, machine, {**URLS, **(urls or {})}, sums or {}, answers or {})
 
 
@@ -31,8 +37,15 @@ def names(programs: list[dict]) -> list[str]:
 def test_where_upstream_has_them():
     etcd, kwok, kubectl, _scheduler = plan("download", sums={"kwok": SUM})["downloads"]
     assert etcd["url"] == "https://e.test/download/v3.7.3/etcd-v3.7.3-linux-amd64.tar.gz"
-    assert (etcd["checksum"], etcd["member"]) == ("sha256:https://e.test/download/v3.7.3/SHA256SUMS", "etcd-v3.7.3-linux-amd64/etcd")
-    assert (kwok["url"], kwok["checksum"], kwok["member"]) == ("http://w.test/v0.8.0/kwok-linux-amd64", f"sha256:{SUM}", "")
+    assert (etcd["checksum"], etcd["member"]) == (
+        "sha256:https://e.test/download/v3.7.3/SHA256SUMS",
+        "etcd-v3.7.3-linux-amd64/etcd",
+    )
+    assert (kwok["url"], kwok["checksum"], kwok["member"]) == (
+        "http://w.test/v0.8.0/kwok-linux-amd64",
+        f"sha256:{SUM}",
+        "",
+    )
     assert kubectl["url"] == "https://k.test/release/v1.37.2/bin/linux/amd64/kubectl"
     assert kubectl["checksum"] == "sha256:https://k.test/release/v1.37.2/bin/linux/amd64/kubectl.sha256"
     assert (kubectl["username"], kubectl["password"]) == ("me", "p@ss")
@@ -76,16 +89,34 @@ def test_what_servers_are_asked():
 
 def test_sums_and_urls_that_cannot_be():
     assert plan("auto", sums={"etcd": SUM})["errors"] == []
-    sums, urls = plan("auto", sums={"etcd": 12, "kubelet": SUM, "kwok": SUM[1:], "kubectl": SUM})["errors"], plan("auto", urls={"etcd": "file:///x", "kwok": ""})["errors"]
+    sums, urls = (
+        plan("auto", sums={"etcd": 12, "kubelet": SUM, "kwok": SUM[1:], "kubectl": SUM})["errors"],
+        plan("auto", urls={"etcd": "file:///x", "kwok": ""})["errors"],
+    )
     assert len(sums) == len(urls) == 1
-    assert all(word in sums[0] for word in ("64 hexadecimal digits", '"etcd": 12', '"kubelet"', '"kwok"')) and '"kubectl"' not in sums[0]
+    assert (
+        all(word in sums[0] for word in ("64 hexadecimal digits", '"etcd": 12', '"kubelet"', '"kwok"'))
+        and '"kubectl"' not in sums[0]
+    )
     assert "control_plane_etcd_url, control_plane_kwok_url must be like https://" in urls[0]
 
 
-@pytest.mark.parametrize("url", [
-    "http://me:s3cr3t/w@h.test/x", "http://me:s3cr3t#w@h.test", "http://me:s3cr3t?w@h.test", "http://me:s3@cr3t@h.test", "https://me:s3cr3t@h.test:abc/",
-    "https://h.test/x?token=s3cr3t", "https://h.test/#s3cr3t", "ftp://me:s3cr3t@h.test", "//h.test", " https://me:s3cr3t@h.test", "https://",
-])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:s3cr3t/w@h.test/x",
+        "http://me:s3cr3t#w@h.test",
+        "http://me:s3cr3t?w@h.test",
+        "http://me:s3@cr3t@h.test",
+        "https://me:s3cr3t@h.test:abc/",
+        "https://h.test/x?token=s3cr3t",
+        "https://h.test/#s3cr3t",
+        "ftp://me:s3cr3t@h.test",
+        "//h.test",
+        " https://me:s3cr3t@h.test",
+        "https://",
+    ],
+)
 def test_a_url_that_cannot_be_is_not_shown(url):
     told = plan("auto", urls={"etcd": url})["errors"]
     assert len(told) == 1 and "control_plane_etcd_url" in told[0] and "s3cr3t" not in told[0]

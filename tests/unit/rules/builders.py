@@ -25,9 +25,14 @@ def pod(name="p", limits=None, node_name=None, phase=None, message="", **spec):
     if node_name:
         spec["nodeName"] = node_name
     return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "gpu-vm"}, "spec": spec,
-        "status": {"phase": phase or ("Running" if node_name else "Pending"),
-                   "conditions": [{"type": "PodScheduled", "message": message}]},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "gpu-vm"},
+        "spec": spec,
+        "status": {
+            "phase": phase or ("Running" if node_name else "Pending"),
+            "conditions": [{"type": "PodScheduled", "message": message}],
+        },
     }
 
 

@@ -4,11 +4,10 @@
 import copy
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES, is_labelled, judge_lab
 from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, LABEL, node
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 GPU, MODEL, VGPU = "nvidia.com/gpu", "nvidia.com/GA102GL_A10", "nvidia.com/NVIDIA_A10-12Q"
 
@@ -20,13 +19,22 @@ def judge(*arguments, **more):
     return (findings[0]["rule"], findings[0]["message"]) if findings else None
 
 
-@pytest.mark.parametrize("workload, resource", [
-    ("container", GPU), ("vm-passthrough", MODEL), ("vm-passthrough", "nvidia.com/GF100GL_TESLA_M2070Q"),
-    ("vm-passthrough", "nvidia.com/TU104GL_T4"), ("vm-passthrough", "nvidia.com/A10-12q"),
-    ("vm-passthrough", "nvidia.com/A10-12QX"), ("vm-passthrough", "nvidia.com/gpu.shared"),
-    ("vm-vgpu", VGPU), ("vm-vgpu", "nvidia.com/NVIDIA_A10-4Q"), ("vm-vgpu", "nvidia.com/NVIDIA_A100-1-5C"),
-    ("vm-vgpu", "nvidia.com/GRID_T4-16Q"),
-])
+@pytest.mark.parametrize(
+    "workload, resource",
+    [
+        ("container", GPU),
+        ("vm-passthrough", MODEL),
+        ("vm-passthrough", "nvidia.com/GF100GL_TESLA_M2070Q"),
+        ("vm-passthrough", "nvidia.com/TU104GL_T4"),
+        ("vm-passthrough", "nvidia.com/A10-12q"),
+        ("vm-passthrough", "nvidia.com/A10-12QX"),
+        ("vm-passthrough", "nvidia.com/gpu.shared"),
+        ("vm-vgpu", VGPU),
+        ("vm-vgpu", "nvidia.com/NVIDIA_A10-4Q"),
+        ("vm-vgpu", "nvidia.com/NVIDIA_A100-1-5C"),
+        ("vm-vgpu", "nvidia.com/GRID_T4-16Q"),
+    ],
+)
 def test_label_and_name_agree(workload, resource):
     assert judge(workload, {resource: "2", "cpu": "8"}) is None
     for other in {"container", "vm-passthrough", "vm-vgpu"} - {workload}:
@@ -36,8 +44,13 @@ def test_label_and_name_agree(workload, resource):
 
 
 def test_the_prefix_is_exact():
-    assert judge("container", {GPU: "4", "amd.com/gpu": "1", "nvidia.company/x": "1", "xnvidia.com/gpu": "1",
-                               "Nvidia.com/gpu": "1"}) is None
+    assert (
+        judge(
+            "container",
+            {GPU: "4", "amd.com/gpu": "1", "nvidia.company/x": "1", "xnvidia.com/gpu": "1", "Nvidia.com/gpu": "1"},
+        )
+        is None
+    )
 
 
 def test_only_labelled_nodes_are_considered_and_an_empty_value_is_a_label():
@@ -66,7 +79,7 @@ def test_allocatable_speaks_before_capacity():
 def test_unknown_label(label):
     built = node("n", "x", {GPU: "4"})
     built["metadata"]["labels"][LABEL] = label
-    finding, = judge_lab(built, {})
+    (finding,) = judge_lab(built, {})
     assert finding["rule"] == "unknown-workload-label"
     assert "container, vm-passthrough and vm-vgpu" in finding["message"] and GPU in finding["message"]
 
@@ -99,7 +112,7 @@ def test_one_finding_names_all_that_is_wrong():
 
 
 def test_a_finding_has_the_agreed_form():
-    finding, = judge_lab(node("n", "container", {MODEL: "2", "cpu": "1"}), {"source": "dump.json"})
+    (finding,) = judge_lab(node("n", "container", {MODEL: "2", "cpu": "1"}), {"source": "dump.json"})
     assert set(finding) == {"subject", "node", "source", "rule", "severity", "message", "remedy", "evidence"}
     assert finding["subject"] == {"kind": "Node", "namespace": None, "name": "n"}
     assert (finding["node"], finding["source"], finding["severity"]) == ("n", "dump.json", "error")
@@ -113,9 +126,15 @@ def test_a_great_many_names_are_cut_short():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(["container", "vm-passthrough", "vm-vgpu", "", "odd", None]),
-       st.dictionaries(st.sampled_from([GPU, MODEL, VGPU, "cpu", "nvidia.com/X-1-5C"]),
-                       st.sampled_from(["0", "1", "2k", "-1", "x", 3]), max_size=4), st.randoms())
+@given(
+    st.sampled_from(["container", "vm-passthrough", "vm-vgpu", "", "odd", None]),
+    st.dictionaries(
+        st.sampled_from([GPU, MODEL, VGPU, "cpu", "nvidia.com/X-1-5C"]),
+        st.sampled_from(["0", "1", "2k", "-1", "x", 3]),
+        max_size=4,
+    ),
+    st.randoms(),
+)
 def test_verdicts_ignore_names_order_and_other_labels(workload, resources, random):
     original = node("n", workload, resources)
     changed = copy.deepcopy(original)

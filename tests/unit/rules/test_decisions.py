@@ -5,7 +5,6 @@
 
 import pytest
 from ansible.errors import AnsibleFilterError
-
 from ansible_collections.gpuwl.sandbox.plugins.filter.decisions import decisions
 from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import listed, pod
 
@@ -23,27 +22,50 @@ def names(*pods):
 
 
 def test_a_placed_pod():
-    assert decisions([made("p", node_name="n", message="old words")]) == [{
-        "namespace": "gpu-vm", "name": "p", "resource": "nvidia.com/gpu", "quantity": 1, "phase": "Running", "node": "n", "reason": None, "message": None}]
+    assert decisions([made("p", node_name="n", message="old words")]) == [
+        {
+            "namespace": "gpu-vm",
+            "name": "p",
+            "resource": "nvidia.com/gpu",
+            "quantity": 1,
+            "phase": "Running",
+            "node": "n",
+            "reason": None,
+            "message": None,
+        }
+    ]
 
 
 def test_a_waiting_pod():
     waiting = made("p", message="0/1 nodes are available")
     waiting["status"]["conditions"][0]["reason"] = "Unschedulable"
-    decision, = decisions(listed([waiting]))
-    assert (decision["node"], decision["phase"], decision["reason"], decision["message"]) == (None, "Pending", "Unschedulable", "0/1 nodes are available")
+    (decision,) = decisions(listed([waiting]))
+    assert (decision["node"], decision["phase"], decision["reason"], decision["message"]) == (
+        None,
+        "Pending",
+        "Unschedulable",
+        "0/1 nodes are available",
+    )
 
 
 def test_a_pod_that_nobody_has_looked_at():
     fresh = made("p")
     del fresh["status"]
-    decision, = decisions([fresh])
-    assert (decision["phase"], decision["node"], decision["reason"], decision["message"]) == ("Pending", None, None, None)
+    (decision,) = decisions([fresh])
+    assert (decision["phase"], decision["node"], decision["reason"], decision["message"]) == (
+        "Pending",
+        None,
+        None,
+        None,
+    )
 
 
 def test_a_decision_per_resource_of_the_prefix():
     both = pod("p", {"nvidia.com/b": "2k", "nvidia.com/a": 1, "cpu": "1", "amd.com/gpu": "1"})
-    assert [(decision["resource"], decision["quantity"]) for decision in decisions([both])] == [("nvidia.com/a", 1), ("nvidia.com/b", 2000)]
+    assert [(decision["resource"], decision["quantity"]) for decision in decisions([both])] == [
+        ("nvidia.com/a", 1),
+        ("nvidia.com/b", 2000),
+    ]
     assert [decision["resource"] for decision in decisions([both], "amd.com/")] == ["amd.com/gpu"]
     assert decisions([pod("p", {"cpu": "1"})]) == decisions([]) == []
 

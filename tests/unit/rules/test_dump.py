@@ -6,12 +6,11 @@ import json
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import dump
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Collector, Unreadable, collect
 from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, listed, node, pod
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def names(path, kind="Node"):
@@ -53,33 +52,44 @@ def write(tmp_path):
             content = json.dumps(content, indent=4, ensure_ascii=False)
         path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
         return path
+
     return write_one
 
 
 NAMES = ["lab-node-0", "lab-node-1", "lab-node-2"]
 
 
-@pytest.mark.parametrize("content, expected", [
-    (listed(HEALTHY), NAMES),
-    (dict(listed(HEALTHY), kind="NodeList"), NAMES),
-    (listed([bare(one) for one in HEALTHY], "NodeList"), NAMES),
-    (listed([{"metadata": {"name": "x"}}], "NodeList"), ["x"]),
-    (HEALTHY[0], NAMES[:1]),
-    # Trimmed by hand or by jq.
-    ({"items": HEALTHY}, NAMES), ({"items": [bare(one) for one in HEALTHY]}, NAMES),
-    (listed([bare(one) for one in HEALTHY] + [bare(pod())]), NAMES), (bare(HEALTHY[0]), NAMES[:1]),
-    (listed([pod("a"), HEALTHY[0], {"kind": "Service"}, HEALTHY[0]]), ["lab-node-0", "lab-node-0"]),
-    (listed([HEALTHY[0], dict(HEALTHY[1], apiVersion="longhorn.io/v1beta2")]), NAMES[:1]),
-    (listed([]), []), (listed([], "NodeList"), []), (listed(None), []),
-    ({"kind": "List", "items": [], "metadata": {"items": [1]}}, []),
-    (listed([node('"items": [')]), ['"items": [']),
-    (listed([node("节点-é-😀")]), ["节点-é-😀"]),
-    ('{"kind": "List", "items": [%s], "items": [%s]}' % (json.dumps(HEALTHY[0]), json.dumps(HEALTHY[1])), NAMES[1:2]),
-    ('{"kind": "List", "items": [5], "items": [%s]}' % json.dumps(HEALTHY[1]), NAMES[1:2]),
-    ('{"kind": "List", "items": [%s], "items": null}' % json.dumps(HEALTHY[1]), []),
-    ('{"kind": "PodList", "items": [%s], "kind": "List"}' % json.dumps(HEALTHY[1]), NAMES[1:2]),
-    (' \r\n\t{"items":[ ] ,"kind":"List"}\r\n \n', []),
-])
+@pytest.mark.parametrize(
+    "content, expected",
+    [
+        (listed(HEALTHY), NAMES),
+        (dict(listed(HEALTHY), kind="NodeList"), NAMES),
+        (listed([bare(one) for one in HEALTHY], "NodeList"), NAMES),
+        (listed([{"metadata": {"name": "x"}}], "NodeList"), ["x"]),
+        (HEALTHY[0], NAMES[:1]),
+        # Trimmed by hand or by jq.
+        ({"items": HEALTHY}, NAMES),
+        ({"items": [bare(one) for one in HEALTHY]}, NAMES),
+        (listed([bare(one) for one in HEALTHY] + [bare(pod())]), NAMES),
+        (bare(HEALTHY[0]), NAMES[:1]),
+        (listed([pod("a"), HEALTHY[0], {"kind": "Service"}, HEALTHY[0]]), ["lab-node-0", "lab-node-0"]),
+        (listed([HEALTHY[0], dict(HEALTHY[1], apiVersion="longhorn.io/v1beta2")]), NAMES[:1]),
+        (listed([]), []),
+        (listed([], "NodeList"), []),
+        (listed(None), []),
+        ({"kind": "List", "items": [], "metadata": {"items": [1]}}, []),
+        (listed([node('"items": [')]), ['"items": [']),
+        (listed([node("节点-é-😀")]), ["节点-é-😀"]),
+        (
+            f'{{"kind": "List", "items": [{json.dumps(HEALTHY[0])}], "items": [{json.dumps(HEALTHY[1])}]}}',
+            NAMES[1:2],
+        ),
+        (f'{{"kind": "List", "items": [5], "items": [{json.dumps(HEALTHY[1])}]}}', NAMES[1:2]),
+        (f'{{"kind": "List", "items": [{json.dumps(HEALTHY[1])}], "items": null}}', []),
+        (f'{{"kind": "PodList", "items": [{json.dumps(HEALTHY[1])}], "kind": "List"}}', NAMES[1:2]),
+        (' \r\n\t{"items":[ ] ,"kind":"List"}\r\n \n', []),
+    ],
+)
 def test_reads(write, content, expected):
     assert names(write(content)) == expected
 
@@ -104,48 +114,84 @@ def test_reads_from_a_pipe():
         os.close(reading)
 
 
-@pytest.mark.parametrize("content, words", [
-    ("", "it is empty"), (" \n", "it is empty"), ("\ufeff", "it is empty"),
-    ("apiVersion: v1\nitems:\n", '(?s)starts with "apiVersion: v1.*kubectl get nodes -o json'),
-    ("[]", "starts with"), ("5", "starts with"), ("null", "starts with"), ("\x00\x01\x02\x03", "starts with"),
-    (b"\x1f\x8b\x08\x00\xff\xff", "no text in UTF-8"), (b'{"kind": "\xff"}', "no text in UTF-8"),
-    ('{"kind": "List", "items": [', "truncated"), ('{"kind": "List", "items": []', "truncated"),
-    ('{"kind": "Li', "truncated"), ("{", "truncated"), ('{"kind"', "truncated"), ('{"kind": "List", "x": tru', "truncated"),
-    (json.dumps(listed(HEALTHY))[:-40], "truncated"),
-    ('{"kind": "List", "items": []} {}', 'follows the JSON object, at character 30: "{}"'),
-    ('{"kind": "List", "items": []}]', "follows"),
-    ('{"kind": "List", "items": [,]}', "no JSON at character 27"), ('{"kind": "List", "items": [{},]}', "no JSON"),
-    ('{"kind": "List", "items": [{} {}]}', "no JSON"), ('{"kind": "List",}', "no JSON"), ("{'kind': 'List'}", "no JSON"),
-    ('{"kind" "List"}', "no JSON"), ('{kind: List}', "no JSON"), ('{"kind": "a\nb"}', "no JSON"),
-    ('{"kind": "List", "items": [{"kind": "Node" "metadata": 5}]}', "no JSON at character 43"),
-    ('{"kind": "List", "items": [], "x": NaN}', "NaN is no JSON number"),
-    ('{"kind": "List", "items": [-Infinity]}', "Infinity is no JSON number"),
-    ('{"kind": "List", "items": [%s]}' % ("[" * 200000), "nested too deeply"),
-    ('{"a":' * 200000, "nested too deeply"),
-    ({}, "it has no kind"), ({"kind": 5}, "it has no kind"), ({"kind": ""}, "it has no kind"), ({"items": []}, "no kind"),
-    (listed([], "PodList"), "of kind PodList, expected"), (listed([pod()], "PodList"), "of kind PodList"),
-    (pod(), "of kind Pod, expected"), ({"kind": "Status", "code": 403}, "of kind Status"),
-    (dict(HEALTHY[0], apiVersion="longhorn.io/v1"), "of kind Node of longhorn.io/v1, expected"),
-    (listed([pod(), pod()]), "none of its 2 items is a Node"), ({"kind": "List"}, "no array of items"),
-    ({"kind": "List", "items": {}}, "no array of items"), (listed("x"), "no array of items"),
-    (listed([HEALTHY[0], 5]), r"items\[1\] must be an object, not a number"), (listed([None]), r"items\[0\].*null"),
-    (listed([{"metadata": {"name": "x"}}]), r"items\[0\] of the List has no kind"),
-    ({"items": [{}]}, r"items\[0\] of the List has no kind"), ({"items": [pod()]}, "none of its 1 items is a Node"),
-    ({"items": [5]}, "must be an object"), ({"metadata": {"name": "x"}}, "no kind"), (bare(pod()), "of kind Pod, expected"),
-    (listed([{"kind": 5}]), "kind must be a string"), (listed([dict(HEALTHY[0], apiVersion=1), *HEALTHY]), "apiVersion must be a string"),
-    (listed([{"kind": "Node"}]), r"items\[0\] is a Node without a name"),
-    (listed([node("")]), "without a name"), (listed([node(5)]), "without a name"), (listed([node(" ")]), "without a name"),
-    (listed([{"kind": "Node", "metadata": []}]), "without a name"), ({"kind": "Node"}, "the object is a Node without a name"),
-    (listed([{"kind": "Node", "metadata": {"name": "x", "labels": []}}]), "Node x: metadata.labels must be an object"),
-    (listed([node("x", status="Ready")]), "status must be an object, not a string"),
-    (listed([node("x", "container", [1])]), "status.allocatable must be an object, not an array"),
-    (listed([node("x", "container", {}, True)]), "status.capacity must be an object, not a boolean"),
-])
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("", "it is empty"),
+        (" \n", "it is empty"),
+        ("\ufeff", "it is empty"),
+        ("apiVersion: v1\nitems:\n", '(?s)starts with "apiVersion: v1.*kubectl get nodes -o json'),
+        ("[]", "starts with"),
+        ("5", "starts with"),
+        ("null", "starts with"),
+        ("\x00\x01\x02\x03", "starts with"),
+        (b"\x1f\x8b\x08\x00\xff\xff", "no text in UTF-8"),
+        (b'{"kind": "\xff"}', "no text in UTF-8"),
+        ('{"kind": "List", "items": [', "truncated"),
+        ('{"kind": "List", "items": []', "truncated"),
+        ('{"kind": "Li', "truncated"),
+        ("{", "truncated"),
+        ('{"kind"', "truncated"),
+        ('{"kind": "List", "x": tru', "truncated"),
+        (json.dumps(listed(HEALTHY))[:-40], "truncated"),
+        ('{"kind": "List", "items": []} {}', 'follows the JSON object, at character 30: "{}"'),
+        ('{"kind": "List", "items": []}]', "follows"),
+        ('{"kind": "List", "items": [,]}', "no JSON at character 27"),
+        ('{"kind": "List", "items": [{},]}', "no JSON"),
+        ('{"kind": "List", "items": [{} {}]}', "no JSON"),
+        ('{"kind": "List",}', "no JSON"),
+        ("{'kind': 'List'}", "no JSON"),
+        ('{"kind" "List"}', "no JSON"),
+        ("{kind: List}", "no JSON"),
+        ('{"kind": "a\nb"}', "no JSON"),
+        ('{"kind": "List", "items": [{"kind": "Node" "metadata": 5}]}', "no JSON at character 43"),
+        ('{"kind": "List", "items": [], "x": NaN}', "NaN is no JSON number"),
+        ('{"kind": "List", "items": [-Infinity]}', "Infinity is no JSON number"),
+        ('{"kind": "List", "items": [%s]}' % ("[" * 200000), "nested too deeply"),
+        ('{"a":' * 200000, "nested too deeply"),
+        ({}, "it has no kind"),
+        ({"kind": 5}, "it has no kind"),
+        ({"kind": ""}, "it has no kind"),
+        ({"items": []}, "no kind"),
+        (listed([], "PodList"), "of kind PodList, expected"),
+        (listed([pod()], "PodList"), "of kind PodList"),
+        (pod(), "of kind Pod, expected"),
+        ({"kind": "Status", "code": 403}, "of kind Status"),
+        (dict(HEALTHY[0], apiVersion="longhorn.io/v1"), "of kind Node of longhorn.io/v1, expected"),
+        (listed([pod(), pod()]), "none of its 2 items is a Node"),
+        ({"kind": "List"}, "no array of items"),
+        ({"kind": "List", "items": {}}, "no array of items"),
+        (listed("x"), "no array of items"),
+        (listed([HEALTHY[0], 5]), r"items\[1\] must be an object, not a number"),
+        (listed([None]), r"items\[0\].*null"),
+        (listed([{"metadata": {"name": "x"}}]), r"items\[0\] of the List has no kind"),
+        ({"items": [{}]}, r"items\[0\] of the List has no kind"),
+        ({"items": [pod()]}, "none of its 1 items is a Node"),
+        ({"items": [5]}, "must be an object"),
+        ({"metadata": {"name": "x"}}, "no kind"),
+        (bare(pod()), "of kind Pod, expected"),
+        (listed([{"kind": 5}]), "kind must be a string"),
+        (listed([dict(HEALTHY[0], apiVersion=1), *HEALTHY]), "apiVersion must be a string"),
+        (listed([{"kind": "Node"}]), r"items\[0\] is a Node without a name"),
+        (listed([node("")]), "without a name"),
+        (listed([node(5)]), "without a name"),
+        (listed([node(" ")]), "without a name"),
+        (listed([{"kind": "Node", "metadata": []}]), "without a name"),
+        ({"kind": "Node"}, "the object is a Node without a name"),
+        (
+            listed([{"kind": "Node", "metadata": {"name": "x", "labels": []}}]),
+            "Node x: metadata.labels must be an object",
+        ),
+        (listed([node("x", status="Ready")]), "status must be an object, not a string"),
+        (listed([node("x", "container", [1])]), "status.allocatable must be an object, not an array"),
+        (listed([node("x", "container", {}, True)]), "status.capacity must be an object, not a boolean"),
+    ],
+)
 def test_refuses(write, content, words):
     path = write(content)
     with pytest.raises(Unreadable, match=words) as caught:
         names(path)
-    assert str(caught.value).startswith("%s: " % path)
+    assert str(caught.value).startswith(f"{path}: ")
     assert len(str(caught.value)) < len(str(path)) + 250
 
 
@@ -158,9 +204,14 @@ def test_a_very_long_number_is_refused_or_read(write):
         assert "no usable JSON" in str(error)
 
 
-@pytest.mark.parametrize("path, words", [
-    ("/no/such/file", "No such file"), ("/", "Is a directory"), ("a\0b", "null"),
-])
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("/no/such/file", "No such file"),
+        ("/", "Is a directory"),
+        ("a\0b", "null"),
+    ],
+)
 def test_refuses_paths(path, words):
     with pytest.raises(Unreadable, match=words):
         names(path)
@@ -197,19 +248,26 @@ def test_one_giant_item_is_not_quadratic():
 
 @pytest.mark.parametrize("chunk", range(1, 80))
 def test_reads_values_that_chunks_cut(chunk):
-    text = ('{"a": 12345, "b": -1.25, "c": 1.5e-10, "d": 2E+5, "e": true, "f": null, "g": "\\ud83d\\ude00\\"\\\\", "h": "é",'
-            ' "items": [%s, %s]   , "kind": "List"   }   ' % tuple(json.dumps(one) for one in HEALTHY[:2]))
+    text = (
+        '{{"a": 12345, "b": -1.25, "c": 1.5e-10, "d": 2E+5, "e": true, "f": null, "g": "\\ud83d\\ude00\\"\\\\", "h": "é",'
+        ' "items": [{}, {}]   , "kind": "List"   }}   '.format(*tuple(json.dumps(one) for one in HEALTHY[:2]))
+    )
     assert streamed(text.encode("utf-8"), chunk) == HEALTHY[:2]
     assert streamed(text.encode("utf-16"), chunk) == HEALTHY[:2]
 
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=8)
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
 ITEMS = VALUES | st.builds(node, st.text(max_size=4), st.sampled_from(["container", None]), x=VALUES) | st.just(pod())
 PAIRS = st.lists(
-    st.tuples(st.just("items"), st.lists(ITEMS, max_size=3) | VALUES) | st.tuples(st.text(max_size=3), VALUES)
-    | st.tuples(st.just("kind"), st.sampled_from(["List", "NodeList", "PodList", "Node"])), max_size=5)
+    st.tuples(st.just("items"), st.lists(ITEMS, max_size=3) | VALUES)
+    | st.tuples(st.text(max_size=3), VALUES)
+    | st.tuples(st.just("kind"), st.sampled_from(["List", "NodeList", "PodList", "Node"])),
+    max_size=5,
+)
 
 
 @st.composite
@@ -220,7 +278,10 @@ def documents(draw):
     if draw(st.booleans()):
         pairs.append(("kind", draw(st.sampled_from(["List", "NodeList"]))))
     ascii_only = draw(st.booleans()) or any("\ud800" <= one <= "\udfff" for one in repr(pairs))
-    texts = ["%s: %s" % tuple(json.dumps(part, indent=indent, ensure_ascii=ascii_only) for part in pair) for pair in pairs]
+    texts = [
+        "{}: {}".format(*tuple(json.dumps(part, indent=indent, ensure_ascii=ascii_only) for part in pair))
+        for pair in pairs
+    ]
     return "{" + draw(st.sampled_from([",", " , ", ",\r\n"])).join(texts) + "}"
 
 
@@ -235,7 +296,7 @@ def test_reads_what_json_load_reads_in_any_chunks(text, chunk, encoding):
 def test_damaged_text_is_refused_where_json_load_refuses_it(text, chunk, data):
     place = data.draw(st.integers(0, len(text)))
     length = data.draw(st.integers(0, 2))
-    damaged = text[:place] + data.draw(st.text(alphabet='{}[]",:0e-. \\utx', max_size=2)) + text[place + length:]
+    damaged = text[:place] + data.draw(st.text(alphabet='{}[]",:0e-. \\utx', max_size=2)) + text[place + length :]
     if not damaged.startswith("{"):
         return
     assert streamed(damaged.encode("utf-8"), chunk) == loaded(damaged)

@@ -2,7 +2,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory import inventory
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory_table import inventory_table, ranges
 from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, LABEL, node, pod
@@ -11,15 +10,29 @@ GPU, MODEL = "nvidia.com/gpu", "nvidia.com/GA102GL_A10"
 
 
 def decision(name, resource=GPU, target=None, message="", **more):
-    return dict({"namespace": "gpu-vm", "name": name, "node": target, "resource": resource, "quantity": 1,
-                 "reason": "", "message": message}, **more)
+    return dict(
+        {
+            "namespace": "gpu-vm",
+            "name": name,
+            "node": target,
+            "resource": resource,
+            "quantity": 1,
+            "reason": "",
+            "message": message,
+        },
+        **more,
+    )
 
 
 def test_the_lab():
-    pods = [pod("job-container", {GPU: "1"}, "lab-node-0"),
-            pod("job-cross", {GPU: "1"}, message="0/3 no.", nodeSelector={LABEL: "vm-passthrough"})]
-    table = inventory_table(inventory(HEALTHY, pods),
-                            [decision("job-container", target="lab-node-0"), decision("job-cross", message="0/3 no.")])
+    pods = [
+        pod("job-container", {GPU: "1"}, "lab-node-0"),
+        pod("job-cross", {GPU: "1"}, message="0/3 no.", nodeSelector={LABEL: "vm-passthrough"}),
+    ]
+    table = inventory_table(
+        inventory(HEALTHY, pods),
+        [decision("job-container", target="lab-node-0"), decision("job-cross", message="0/3 no.")],
+    )
     assert table.splitlines() == [
         "RESOURCE                   ALLOCATABLE  ASKED  FREE  NODES",
         "nvidia.com/GA102GL_A10               2      0     2      1  lab-node-1",
@@ -60,9 +73,14 @@ def test_namespaces_show_where_there_are_several():
 
 
 def test_a_thousand_nodes_are_a_screenful():
-    nodes = [node("pool%d-%03d" % (pool, number), None, {"nvidia.com/model_%d" % pool: "8"})
-             for pool in range(10) for number in range(100)]
-    pods = [pod("job-%03d" % number, {"nvidia.com/model_0": "8"}, "pool0-%03d" % (number % 100)) for number in range(90)]
+    nodes = [
+        node("pool%d-%03d" % (pool, number), None, {"nvidia.com/model_%d" % pool: "8"})
+        for pool in range(10)
+        for number in range(100)
+    ]
+    pods = [
+        pod("job-%03d" % number, {"nvidia.com/model_0": "8"}, "pool0-%03d" % (number % 100)) for number in range(90)
+    ]
     pods += [pod("wait-%03d" % number, {GPU: "1"}) for number in range(50)]
     decisions = [decision(one["metadata"]["name"], target=one["spec"].get("nodeName")) for one in pods]
     lines = inventory_table(inventory(nodes, pods), decisions).splitlines()
@@ -73,17 +91,30 @@ def test_a_thousand_nodes_are_a_screenful():
 
 
 def test_many_different_requests_are_cut_short():
-    decisions = [decision("%s-job" % chr(97 + number % 26) * (1 + number // 26)) for number in range(200)]
+    decisions = [decision(f"{chr(97 + number % 26)}-job" * (1 + number // 26)) for number in range(200)]
     assert len(inventory_table({}, decisions).splitlines()) < 30
 
 
-@pytest.mark.parametrize("names, shown", [
-    ([], ""), (["a"], "a"), (["b", "a"], "a, b"), (["n1", "n2", "n3"], "n[1:3]"), (["n8", "n9", "n10", "n11"], "n[8:11]"),
-    (["n08", "n09", "n10"], "n[08:10]"), (["n1", "n3"], "n1, n3"), (["a1", "b2"], "a1, b2"), (["n01", "n2"], "n01, n2"),
-    (["n1.x", "n2.x", "n3.y"], "n[1:2].x, n3.y"), (["n1", "n1", "n2"], "n[1:2]"),
-    (["a", "b", "c", "d", "e"], "a, b, c and 2 more"), (["a", "b", "c", "d1", "d2", "d3", "e"], "a, b, c and 4 more"),
-    (["n%d" % (10 ** 30)], "n%d" % (10 ** 30)), (["n9", "n09"], "n09, n9"),
-])
+@pytest.mark.parametrize(
+    "names, shown",
+    [
+        ([], ""),
+        (["a"], "a"),
+        (["b", "a"], "a, b"),
+        (["n1", "n2", "n3"], "n[1:3]"),
+        (["n8", "n9", "n10", "n11"], "n[8:11]"),
+        (["n08", "n09", "n10"], "n[08:10]"),
+        (["n1", "n3"], "n1, n3"),
+        (["a1", "b2"], "a1, b2"),
+        (["n01", "n2"], "n01, n2"),
+        (["n1.x", "n2.x", "n3.y"], "n[1:2].x, n3.y"),
+        (["n1", "n1", "n2"], "n[1:2]"),
+        (["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
+        (["a", "b", "c", "d1", "d2", "d3", "e"], "a, b, c and 4 more"),
+        (["n%d" % (10**30)], "n%d" % (10**30)),
+        (["n9", "n09"], "n09, n9"),
+    ],
+)
 def test_ranges(names, shown):
     assert ranges(names) == shown
 

@@ -6,7 +6,6 @@
 import json
 
 import pytest
-
 from ansible_collections.gpuwl.sandbox.plugins.filter.records import outdated_files
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.records import (
     check_failures,
@@ -33,37 +32,58 @@ def contents(requests, *answers):
 
 
 def test_node_lines_ascend_and_say_none_without_a_label():
-    nodes = [{"name": "b", "after": {LABEL: "vm-vgpu"}}, {"name": "a", "after": {"zone": "x"}}, {"name": "a.1", "after": {LABEL: ""}}]
+    nodes = [
+        {"name": "b", "after": {LABEL: "vm-vgpu"}},
+        {"name": "a", "after": {"zone": "x"}},
+        {"name": "a.1", "after": {LABEL: ""}},
+    ]
     assert node_lines(nodes) == ["a none", "a.1 none", "b vm-vgpu"]
     assert node_lines([]) == []
 
 
 def test_node_lines_of_nodes_that_are_still_to_be_made():
-    assert node_lines([{"name": "b", "after": {LABEL: "x"}}], [{"name": "a", "labels": {LABEL: "container"}}]) == ["a container", "b x"]
+    assert node_lines([{"name": "b", "after": {LABEL: "x"}}], [{"name": "a", "labels": {LABEL: "container"}}]) == [
+        "a container",
+        "b x",
+    ]
 
 
 def test_resource_lines_hold_one_prefix():
     nodes = [
-        {"name": "b", "after": {"allocatable": {"nvidia.com/gpu": 2000, "amd.com/gpu": 1}, "capacity": {"nvidia.com/other": 1}}},
+        {
+            "name": "b",
+            "after": {"allocatable": {"nvidia.com/gpu": 2000, "amd.com/gpu": 1}, "capacity": {"nvidia.com/other": 1}},
+        },
         {"name": "a", "after": {"allocatable": {"nvidia.com/b": 0, "nvidia.com/a": 1}}},
     ]
     assert resource_lines(nodes, "nvidia.com/") == ["a nvidia.com/a 1", "a nvidia.com/b 0", "b nvidia.com/gpu 2000"]
-    assert resource_lines([], "nvidia.com/", [{"name": "c", "resources": {"nvidia.com/gpu": 4, "x.y/z": 1}}]) == ["c nvidia.com/gpu 4"]
+    assert resource_lines([], "nvidia.com/", [{"name": "c", "resources": {"nvidia.com/gpu": 4, "x.y/z": 1}}]) == [
+        "c nvidia.com/gpu 4"
+    ]
 
 
 def test_fields_of_a_placed_pod():
-    request = asked("r", resources={"nvidia.com/b": 1, "nvidia.com/a": 2}, record={"file": "f.txt", "fields": ["NODE", "RESOURCE", "PHASE", "MESSAGE"]})
-    assert contents([request], answer("r", "n")) == {"out/f.txt": ["NODE=n", "RESOURCE=nvidia.com/a,nvidia.com/b", "PHASE=Running", "MESSAGE=none"]}
+    request = asked(
+        "r",
+        resources={"nvidia.com/b": 1, "nvidia.com/a": 2},
+        record={"file": "f.txt", "fields": ["NODE", "RESOURCE", "PHASE", "MESSAGE"]},
+    )
+    assert contents([request], answer("r", "n")) == {
+        "out/f.txt": ["NODE=n", "RESOURCE=nvidia.com/a,nvidia.com/b", "PHASE=Running", "MESSAGE=none"]
+    }
 
 
 def test_fields_of_a_waiting_pod_keep_the_message_on_one_line():
     request = asked("r", record={"file": "f.txt", "fields": ["PHASE", "NODE", "MESSAGE"]})
     assert contents([request], answer("r", None, "Pending", "0/3 nodes:\n 1  Insufficient")) == {
-        "out/f.txt": ["PHASE=Pending", "NODE=none", "MESSAGE=0/3 nodes: 1 Insufficient"]}
+        "out/f.txt": ["PHASE=Pending", "NODE=none", "MESSAGE=0/3 nodes: 1 Insufficient"]
+    }
 
 
 def test_fields_of_several_pods_follow_each_other():
-    assert contents([asked("r", count=2, record={"file": "f", "fields": ["NODE"]})], answer("r-1", "b"), answer("r-0", "a")) == {"out/f": ["NODE=a", "NODE=b"]}
+    assert contents(
+        [asked("r", count=2, record={"file": "f", "fields": ["NODE"]})], answer("r-1", "b"), answer("r-0", "a")
+    ) == {"out/f": ["NODE=a", "NODE=b"]}
 
 
 def test_placements_ascend_and_name_pods_or_whole_requests():
@@ -103,19 +123,33 @@ def test_a_long_name_keeps_its_end_and_fits_a_file_system(path):
 
 
 def test_check_failures_name_every_bad_node_of_every_file():
-    reports = [report("good"), report("bad", findings=["n1", "n2\x1b[31m"]), report("gone", error="gone: cannot be read")]
+    reports = [
+        report("good"),
+        report("bad", findings=["n1", "n2\x1b[31m"]),
+        report("gone", error="gone: cannot be read"),
+    ]
     assert check_failures(reports) == ["bad: label and resources disagree on n1, n2\\x1b[31m", "gone: cannot be read"]
     assert check_failures([report("good")]) == []
 
 
 def test_outdated_files_are_those_that_nobody_asks_for_any_more(tmp_path):
     earlier = tmp_path / "requests.json"
-    earlier.write_text(json.dumps([asked("a", record={"file": "a.txt", "fields": ["NODE"]}), asked("b", manifest="m.yaml"), asked("c")]))
-    assert outdated_files(str(earlier), request_pods([asked("d", manifest="m.yaml"), asked("c")])) == ["k8s/pod-a.yaml", "out/a.txt"]
+    earlier.write_text(
+        json.dumps(
+            [asked("a", record={"file": "a.txt", "fields": ["NODE"]}), asked("b", manifest="m.yaml"), asked("c")]
+        )
+    )
+    assert outdated_files(str(earlier), request_pods([asked("d", manifest="m.yaml"), asked("c")])) == [
+        "k8s/pod-a.yaml",
+        "out/a.txt",
+    ]
     assert outdated_files(str(earlier), []) == ["k8s/pod-a.yaml", "k8s/m.yaml", "k8s/pod-c.yaml", "out/a.txt"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "5", "null", "{}", "[5]", '[{"name": "../x", "resources": {"a/b": 1}}]', '[{"name": "x"}]', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "5", "null", "{}", "[5]", '[{"name": "../x", "resources": {"a/b": 1}}]', '[{"name": "x"}]', b"\xff\xfe"],
+)
 def test_an_unreadable_memory_removes_nothing(tmp_path, text):
     earlier = tmp_path / "requests.json"
     earlier.write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -4,7 +4,6 @@
 import json
 
 import pytest
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import finding
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import json_text, lab_text, one_line
 
@@ -16,7 +15,13 @@ def found(name, message="m"):
 def test_lines_ascend_by_name_and_repeat_with_the_node():
     findings = [found("b", "1"), found("a", "2"), found("b", "3"), found("B"), found("a-10"), found("a-9")]
     assert lab_text(findings, 6).splitlines() == [
-        "MISMATCH=B m", "MISMATCH=a 2", "MISMATCH=a-10 m", "MISMATCH=a-9 m", "MISMATCH=b 1", "MISMATCH=b 3"]
+        "MISMATCH=B m",
+        "MISMATCH=a 2",
+        "MISMATCH=a-10 m",
+        "MISMATCH=a-9 m",
+        "MISMATCH=b 1",
+        "MISMATCH=b 3",
+    ]
 
 
 def test_all_well():
@@ -24,10 +29,19 @@ def test_all_well():
     assert lab_text([], 12) == "OK=12"
 
 
-@pytest.mark.parametrize("text, shown", [
-    ("plain 节点 é", "plain 节点 é"), ("a\nOK=3", r"a\nOK=3"), ("\x1b[31m", r"\x1b[31m"), ("\ud800", r"\ud800"),
-    ("a\u2028b", r"a\u2028b"), ("a\u202eb", r"a\u202eb"), ("\r\t\0", r"\r\t\x00"), ("\x85\x9b", r"\x85\x9b"),
-])
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("plain 节点 é", "plain 节点 é"),
+        ("a\nOK=3", r"a\nOK=3"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\ud800", r"\ud800"),
+        ("a\u2028b", r"a\u2028b"),
+        ("a\u202eb", r"a\u202eb"),
+        ("\r\t\0", r"\r\t\x00"),
+        ("\x85\x9b", r"\x85\x9b"),
+    ],
+)
 def test_nothing_steers_the_terminal(text, shown):
     assert one_line(text) == shown
     assert lab_text([found(text.replace(" ", ""), text)], 1).count("\n") == 0

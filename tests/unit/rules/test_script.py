@@ -12,11 +12,10 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file
 from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, listed, node, pod
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "roles" / "check" / "files" / "check-config.sh"
@@ -32,7 +31,9 @@ BAD = [
 
 def run(arguments, cwd=None, python=None, **more):
     """Run a command where `python3` is the tests' own Python, or the one given."""
-    with_python = dict(os.environ, PATH="%s:%s" % (python or os.path.dirname(PYTHON), os.environ["PATH"]), LC_ALL="C")
+    with_python = dict(
+        os.environ, PATH="{}:{}".format(python or os.path.dirname(PYTHON), os.environ["PATH"]), LC_ALL="C"
+    )
     more.setdefault("stdout", subprocess.PIPE)
     more.setdefault("stderr", subprocess.PIPE)
     done = subprocess.run([str(one) for one in arguments], cwd=cwd, env=with_python, timeout=30, check=False, **more)
@@ -60,21 +61,25 @@ def good(tmp_path_factory):
 def python38(tmp_path_factory):
     """Give a folder in which python3 is Python 3.8."""
     found = [shutil.which("python3.8")] + sorted(
-        str(path) for path in (pathlib.Path.home() / ".pyenv" / "versions").glob("3.8*/bin/python3.8"))
+        str(path) for path in (pathlib.Path.home() / ".pyenv" / "versions").glob("3.8*/bin/python3.8")
+    )
     for candidate in filter(None, found):
-        answer = subprocess.run([candidate, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        answer = subprocess.run(
+            [candidate, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
         if answer.returncode == 0:
             folder = tmp_path_factory.mktemp("python38")
             # A wrapper and not a link: a pyenv shim looks at the name it is called by.
-            (folder / "python3").write_text('#!/bin/sh\nexec "%s" "$@"\n' % candidate)
+            (folder / "python3").write_text(f'#!/bin/sh\nexec "{candidate}" "$@"\n')
             (folder / "python3").chmod(0o755)
             return folder
     pytest.skip("left out: this machine has no Python 3.8")
 
 
 def test_the_committed_script_is_made_from_the_rules():
-    done = subprocess.run([sys.executable, str(ROOT / "tests" / "make_script.py"), "--check"],
-                          stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "make_script.py"), "--check"], stderr=subprocess.PIPE, check=False
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert os.access(str(SCRIPT), os.X_OK)
 
@@ -89,7 +94,13 @@ def test_exit_codes_and_output(command, good, bad):
     code, out, err = run(command + [bad])
     assert (code, err) == (1, "")
     assert [line.split(" ")[0] for line in out.splitlines()] == [
-        "MISMATCH=a", r"MISMATCH=evil\nOK=3\x1b[31m", "MISMATCH=m", "MISMATCH=z", "MISMATCH=节点", r"MISMATCH=\ud800"]
+        "MISMATCH=a",
+        r"MISMATCH=evil\nOK=3\x1b[31m",
+        "MISMATCH=m",
+        "MISMATCH=z",
+        "MISMATCH=节点",
+        r"MISMATCH=\ud800",
+    ]
     assert all(len(line.split(" ", 1)[1]) > 20 for line in out.splitlines())
     code, out, err = run(command + ["/no/such\nfile"])
     assert (code, out) == (2, "")
@@ -102,10 +113,22 @@ def test_python_38(python38, good, bad):
     assert run(["sh", SCRIPT, "/"], python=python38)[0] == 2
 
 
-@pytest.mark.parametrize("content", [
-    "", "{", "[]", "hello", "kind: List", '{"kind": "PodList", "items": []}', '{"kind": "List", "items": [' + "[" * 200000,
-    '{"kind": "List", "items": [%s' % json.dumps(HEALTHY[0]), b"\x00\xff\xfe\x00binary", b"\x1f\x8b\x08\x00",
-], ids=range(10))
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "hello",
+        "kind: List",
+        '{"kind": "PodList", "items": []}',
+        '{"kind": "List", "items": [' + "[" * 200000,
+        f'{{"kind": "List", "items": [{json.dumps(HEALTHY[0])}',
+        b"\x00\xff\xfe\x00binary",
+        b"\x1f\x8b\x08\x00",
+    ],
+    ids=range(10),
+)
 def test_unreadable_input_is_one_line_and_no_traceback(content, tmp_path):
     path = tmp_path / "dump"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -144,18 +167,22 @@ def test_standard_input_is_left_to_the_data(good):
 
 def test_output_that_cannot_be_written(bad):
     with open("/dev/full", "wb") as full:
-        code, out, err = run(["sh", SCRIPT, bad], stdout=full)
+        code, _out, err = run(["sh", SCRIPT, bad], stdout=full)
     assert (code, err) == (2, "check-config.sh: cannot write the result: No space left on device\n")
     for closing in (">&-", ">&- 2>&-", ">/dev/full 2>/dev/full"):
-        code, out, err = run(["sh", "-c", 'sh "$0" "$1" ' + closing, SCRIPT, bad])
+        code, _out, err = run(["sh", "-c", 'sh "$0" "$1" ' + closing, SCRIPT, bad])
         assert code == 2 and "Traceback" not in err
     assert "Traceback" not in run(["sh", "-c", 'sh "$0" "$1" | true', SCRIPT, bad])[2]
 
 
 def test_a_machine_without_python(tmp_path, good):
     (tmp_path / "sh").symlink_to(shutil.which("sh"))
-    done = subprocess.run([str(tmp_path / "sh"), str(SCRIPT), str(good)], env={"PATH": str(tmp_path)},
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [str(tmp_path / "sh"), str(SCRIPT), str(good)],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"check-config.sh: needs Python 3.8 or newer, found no python3\n"
 
@@ -163,22 +190,30 @@ def test_a_machine_without_python(tmp_path, good):
 def test_a_large_dump_needs_little_memory(tmp_path):
     path = tmp_path / "large.json"
     one = json.dumps(node("n", "container", {"nvidia.com/gpu": "1"}, blob=["x" * 40] * 200), indent=4)
-    path.write_text('{"items": [%s], "kind": "List"}' % ",".join([one] * 2500))
+    path.write_text('{{"items": [{}], "kind": "List"}}'.format(",".join([one] * 2500)))
     assert path.stat().st_size > 25e6
     # A process between, or the peak would count what this one held when it forked.
-    measure = ("import os, subprocess, sys\np = subprocess.Popen(sys.argv[1:])\n"
-               "print(os.wait4(p.pid, 0)[2].ru_maxrss)")
-    code, out, err = run([sys.executable, "-c", measure, "sh", SCRIPT, path])
+    measure = "import os, subprocess, sys\np = subprocess.Popen(sys.argv[1:])\nprint(os.wait4(p.pid, 0)[2].ru_maxrss)"
+    _code, out, _err = run([sys.executable, "-c", measure, "sh", SCRIPT, path])
     verdict, peak = out.splitlines()
     assert verdict == "OK=2500"
     assert int(peak) < 40000  # kB
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.builds(
-    node, st.text(min_size=1, max_size=5), st.sampled_from(["container", "vm-vgpu", "", "\x85", None]),
-    st.dictionaries(st.sampled_from(["nvidia.com/gpu", "nvidia.com/A10-4Q"]), st.sampled_from(["0", "1", "-1", "é"]))),
-    max_size=4))
+@given(
+    st.lists(
+        st.builds(
+            node,
+            st.text(min_size=1, max_size=5),
+            st.sampled_from(["container", "vm-vgpu", "", "\x85", None]),
+            st.dictionaries(
+                st.sampled_from(["nvidia.com/gpu", "nvidia.com/A10-4Q"]), st.sampled_from(["0", "1", "-1", "é"])
+            ),
+        ),
+        max_size=4,
+    )
+)
 def test_says_what_the_rules_say(tmp_path, nodes):
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps(listed(nodes)), encoding="utf-8")
@@ -186,4 +221,4 @@ def test_says_what_the_rules_say(tmp_path, nodes):
     code, out, err = run(["sh", SCRIPT, path])
     assert code == report["exit_code"]
     assert out == (report["text"].encode("utf-8", "backslashreplace").decode() + "\n" if report["text"] else "")
-    assert err == ("check-config.sh: %s\n" % report["error"] if report["error"] else "")
+    assert err == ("check-config.sh: {}\n".format(report["error"]) if report["error"] else "")
