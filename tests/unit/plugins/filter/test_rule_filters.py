@@ -9,10 +9,10 @@ import pathlib
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, listed, node, pod
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, listed, node, pod
 
 FILTERS = ("consistency", "check_reports", "inventory", "inventory_table")
-FOLDER = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "filter"
+FOLDER = pathlib.Path(__file__).resolve().parents[4] / "plugins" / "filter"
 BAD = node("bad", "container", {"nvidia.com/GA102GL_A10": "1"})
 
 

@@ -6,7 +6,7 @@
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.gpuwl.sandbox.plugins.filter.decisions import decisions
-from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import listed, pod
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import listed, pod
 
 
 def made(name, when=None, order=None, **more):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory import inventory
-from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, LABEL, node, pod
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, LABEL, node, pod
 
 GPU, MODEL, VGPU = "nvidia.com/gpu", "nvidia.com/GA102GL_A10", "nvidia.com/NVIDIA_A10-12Q"
 

@@ -13,11 +13,11 @@ import sys
 
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file
-from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, listed, node, pod
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, listed, node, pod
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[5]
 SCRIPT = ROOT / "roles" / "check" / "files" / "check-config.sh"
 BAD = [
     node("z", "vm-vgpu", {"nvidia.com/gpu": "1"}),

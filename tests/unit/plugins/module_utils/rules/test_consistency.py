@@ -5,7 +5,7 @@ import copy
 
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES, is_labelled, judge_lab
-from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, LABEL, node
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, LABEL, node
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ import os
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import dump
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Collector, Unreadable, collect
-from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, listed, node, pod
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, listed, node, pod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

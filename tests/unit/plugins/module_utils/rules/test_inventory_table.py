@@ -4,7 +4,7 @@
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory import inventory
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory_table import inventory_table, ranges
-from ansible_collections.gpuwl.sandbox.tests.unit.rules.builders import HEALTHY, LABEL, node, pod
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, LABEL, node, pod
 
 GPU, MODEL = "nvidia.com/gpu", "nvidia.com/GA102GL_A10"
 
