@@ -1,3 +1,7 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
 # `make help` lists the targets. Nothing has to be typed before them.
 
 SHELL := /bin/bash

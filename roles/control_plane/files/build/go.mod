@@ -1,3 +1,7 @@
+// Copyright (c) gpuwl.sandbox contributors
+// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
 // The programs of the embedded control plane, built by roles/control_plane (source `go`).
 // go.sum pins every module by hash. To move to another Kubernetes release, change the versions
 // here and in roles/control_plane/defaults/main.yml, then run `go mod tidy`.
