@@ -58,24 +58,25 @@ def unread(path: str, error: str) -> Dict[str, Any]:
 
 def main(arguments: List[str]) -> int:
     """Run the checker with its command line arguments; return the exit code."""
+    exit_code, text, wrong = 0, "", ""
     if arguments in (["-h"], ["--help"]):
-        result = {"exit_code": 0, "text": USAGE, "error": ""}
+        text = USAGE
     elif len(arguments) != 1:
-        error = "expected one FILE, got %d arguments; see --help" % len(arguments)
-        result = {"exit_code": 2, "text": "", "error": error}
+        exit_code, wrong = 2, "expected one FILE, got %d arguments; see --help" % len(arguments)
     else:
         result = check_file(arguments[0], "lab")
+        exit_code, text, wrong = result["exit_code"], result["text"], result["error"]
     try:
-        if result["text"]:
-            _write(1, result["text"])
+        if text:
+            _write(1, text)
     except OSError as error:
-        result = {"exit_code": 2, "error": f"cannot write the result: {error.strerror}"}
-    if result["error"]:
+        exit_code, wrong = 2, f"cannot write the result: {error.strerror}"
+    if wrong:
         try:
-            _write(2, "check-config.sh: " + result["error"])
+            _write(2, "check-config.sh: " + wrong)
         except OSError:
             pass  # nobody is left to be told
-    return result["exit_code"]
+    return exit_code
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -134,7 +134,7 @@ def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -
     return reasons
 
 
-def _fits(label: Any, resource: str) -> bool:
+def _fits(label: object, resource: str) -> bool:
     """Say whether a resource name has the form that a label value expects."""
     if resource == CONTAINER_RESOURCE:
         return label == "container"

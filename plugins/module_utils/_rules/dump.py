@@ -17,7 +17,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects impor
 
 CHUNK = 1 << 20  # bytes read at once
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_NO_SPACE = re.compile(r"[^ \t\n\r]")
 _HINT = "expected JSON as `kubectl get %ss -o json` prints it"
 
 
@@ -59,7 +59,7 @@ def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:
         raise Unreadable("it is empty: " + _HINT % kind.lower())
     if start != "{":
         raise Unreadable(f'it starts with "{text.sample()}": {_HINT % kind.lower()}')
-    top = {}  # type: Dict[str, Any]
+    top: Dict[str, Any] = {}
     has_items = False
     text.at += 1
     more = text.peek() != "}"
@@ -114,10 +114,10 @@ class _Text:
 
     def peek(self) -> str:
         """Skip white space; return the next character without taking it, or "" at the end."""
-        self.at = _SPACE.match(self._held, self.at).end()
+        self._skip_space()
         while self.at == len(self._held) and not self._ended:
             self._fill(self._chunk)
-            self.at = _SPACE.match(self._held, self.at).end()
+            self._skip_space()
         return self._held[self.at : self.at + 1]
 
     def expect(self, characters: str) -> str:
@@ -165,6 +165,10 @@ class _Text:
     def sample(self) -> str:
         """Return some of the text that follows, for a message."""
         return self._held[self.at : self.at + 20]
+
+    def _skip_space(self) -> None:
+        found = _NO_SPACE.search(self._held, self.at)
+        self.at = found.start() if found else len(self._held)
 
     def _fill(self, size: int) -> None:
         """Drop what has been read and read on."""

@@ -68,7 +68,7 @@ def _term_matches(term: Dict[str, Any], labels: Dict[str, Any], name: str) -> bo
 
 
 def _holds(expression: Dict[str, Any], present: Dict[str, Any]) -> bool:
-    key = expression.get("key")
+    key = expression.get("key", "")
     operator = expression.get("operator")
     values = expression.get("values") or []
     if operator == "In":

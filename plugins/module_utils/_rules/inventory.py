@@ -42,7 +42,7 @@ def inventory(nodes: List[Dict[str, Any]], pods: List[Dict[str, Any]], prefix: s
         return name.startswith(prefix)
 
     pools = [_pool(node, counted) for node in nodes]
-    result = {}  # type: Dict[str, Any]
+    result: Dict[str, Any] = {}
     for pool in pools:
         for resource in sorted(set(pool["capacity"]) | set(pool["free"])):
             entry = _entry(result, resource)
@@ -80,7 +80,7 @@ def _count_requests(
     return waiting
 
 
-def _entry(result: Dict[str, Any], resource: str) -> Dict[str, Any]:
+def _entry(result: Dict[str, Dict[str, Any]], resource: str) -> Dict[str, Any]:
     return result.setdefault(
         resource, {"nodes": [], "capacity": 0, "allocatable": 0, "requested": 0, "free": 0, "pending": []}
     )

@@ -9,7 +9,7 @@ Ansible inventories: edge-[00:19].
 
 import re
 import textwrap
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 
@@ -57,7 +57,7 @@ def ranges(names: List[str], most: int = 3) -> str:
 
     Example: edge-[00:19], gpu-7 and 12 more.
     """
-    runs = []  # type: List[List[Any]]
+    runs: List[List[Any]] = []
     for name in sorted(set(names), key=_by_number):
         prefix, number, suffix = _parts(name)
         if runs and number and runs[-1][2] and runs[-1][0] == prefix and runs[-1][3] == suffix:
@@ -93,7 +93,8 @@ def _labelled(pod: Dict[str, Any], several: bool) -> Dict[str, Any]:
 
 def _family(pod: Dict[str, Any]) -> str:
     """Return what the Pods of one series have in common."""
-    return pod["pod"].rstrip("0123456789")
+    name: str = pod["pod"]
+    return name.rstrip("0123456789")
 
 
 def _pools(inventory: Dict[str, Any]) -> List[str]:
@@ -122,7 +123,7 @@ def _requests(placements: List[Dict[str, Any]], width: int) -> List[str]:
     if not placements:
         return []
     many = len(placements) > ROWS
-    grouped = {}  # type: Dict[Tuple, List[Dict[str, Any]]]
+    grouped: Dict[Tuple[str, str, int, bool], List[Dict[str, Any]]] = {}
     for placement in placements:
         placed = bool(placement.get("node"))
         key = (_family(placement) if many else placement["pod"], placement["resource"], placement["quantity"], placed)
@@ -150,9 +151,9 @@ def _idle(waiting: List[Dict[str, Any]]) -> List[str]:
 
     Requests of a series that are kept from the same by the same are told of together.
     """
-    grouped = {}  # type: Dict[Tuple, List[str]]
+    grouped: Dict[Tuple[str, str, int, Tuple[str, ...]], List[str]] = {}
     for pod in waiting:
-        free = {}  # type: Dict[Tuple, Dict[str, int]]
+        free: Dict[Tuple[str, Tuple[str, ...]], Dict[str, int]] = {}
         for obstacle in pod["cannot_use"]:
             free.setdefault((obstacle["resource"], tuple(obstacle["reasons"])), {})[obstacle["node"]] = obstacle["free"]
         # Another name is what splits an inventory, so it comes first.
@@ -187,7 +188,7 @@ def _free_units(resource: str, reasons: Tuple[str, ...], nodes: Dict[str, int]) 
     )
 
 
-def _aligned(rows: List[Tuple], sides: str) -> List[str]:
+def _aligned(rows: Sequence[Tuple[str, ...]], sides: str) -> List[str]:
     """Return rows with their columns below each other; sides: < or > for each column."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(sides))]
     lines = []

@@ -60,7 +60,7 @@ class Collector:
 
     def start_items(self) -> None:
         """Begin a list's items; a later "items" replaces an earlier one, as in json.load."""
-        self._taken = []  # type: List[Any]
+        self._taken: List[Any] = []
         self._count = 0
         self._problem = ""
         self._without_kind = ""

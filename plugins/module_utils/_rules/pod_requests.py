@@ -21,10 +21,11 @@ def requested(pod: Dict[str, Any], counts: Callable[[str], bool]) -> Dict[str, i
     every other init container runs alone, but beside the sidecars begun before it.
     """
     spec = pod.get("spec") or {}
-    total = {}  # type: Dict[str, int]
+    total: Dict[str, int] = {}
     for container in spec.get("containers") or []:
         _add(total, _container(container, counts))
-    sidecars, peak = {}, {}  # type: Dict[str, int], Dict[str, int]
+    sidecars: Dict[str, int] = {}
+    peak: Dict[str, int] = {}
     for container in spec.get("initContainers") or []:
         wanted = _container(container, counts)
         if container.get("restartPolicy") == "Always":

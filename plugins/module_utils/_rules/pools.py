@@ -51,8 +51,8 @@ def pool_nodes(pools: Any, expand: Callable[[str], List[str]]) -> List[Dict[str,
         raise DeclarationError(
             [f"lab_pools must be a list of at least one pool, each {{name, nodes, ...}}; found: {shown(pools)}"]
         )
-    errors = []  # type: List[str]
-    declared = []  # type: List[Tuple[Dict[str, Any], List[str]]]
+    errors: List[str] = []
+    declared: List[Tuple[Dict[str, Any], List[str]]] = []
     for number, pool in enumerate(pools):
         where = "lab_pools[%d]" % number
         if not isinstance(pool, dict):
@@ -88,7 +88,7 @@ def _names(pool: Dict[str, Any], expand: Callable[[str], List[str]]) -> Tuple[Li
     patterns = pool.get("nodes")
     if not isinstance(patterns, list):
         return [], [f"nodes must be a list of names or ranges such as edge-[00:19]; found: {shown(patterns)}"]
-    names = []  # type: List[str]
+    names: List[str] = []
     errors = []
     for pattern in patterns:
         try:

@@ -66,7 +66,8 @@ def _whole(digits: str, tens: int, twos: int) -> int:
     if len(significant) + tens > 19:
         return LARGEST
     if tens >= 0:
-        return min(int(significant) * 10**tens << twos, LARGEST)
+        number: int = int(significant) * 10**tens << twos
+        return min(number, LARGEST)
     result, rest = divmod(int(significant) << twos, 10**-tens)
     return -1 if rest else min(result, LARGEST)
 
@@ -87,7 +88,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "an array"
     if not isinstance(value, str):
-        value = str(value)
-        return value if len(value) <= 60 else value[:60] + "..."
+        number = str(value)
+        return number if len(number) <= 60 else number[:60] + "..."
     text = f'"{ascii(value[:60])[1:-1]}"'
     return text if len(value) <= 60 else text[:-1] + '..."'

@@ -6,7 +6,7 @@
 Private to the collection gpuwl.sandbox. Source of the forms: the lab's steps 1 to 7.
 """
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Set
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
@@ -87,7 +87,7 @@ def check_records(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     Two paths that would share a name get -2, -3, ... ; a name too long for a file keeps its end.
     """
     records = []
-    names = set()  # type: Set[str]
+    names: Set[str] = set()
     for report in reports:
         stem = report["path"].replace("/", "_").encode("utf-8", "replace")[-LONGEST_STEM:].decode("utf-8", "ignore")
         name, number = stem, 1

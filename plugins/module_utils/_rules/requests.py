@@ -60,7 +60,7 @@ def request_pods(requests: Any) -> List[Dict[str, Any]]:
         raise DeclarationError(
             [f"lab_requests must be a list of requests, each {{name, resources, ...}}; found: {shown(requests)}"]
         )
-    errors = []  # type: List[str]
+    errors: List[str] = []
     for number, request in enumerate(requests):
         if not isinstance(request, dict):
             errors.append(
@@ -75,7 +75,7 @@ def request_pods(requests: Any) -> List[Dict[str, Any]]:
     )
     if errors:
         raise DeclarationError(errors)
-    found = []  # type: List[Dict[str, Any]]
+    found: List[Dict[str, Any]] = []
     first = 0
     for request in requests:
         found.append(_filled(request, first))

@@ -140,7 +140,8 @@ def _whole(digits: str, tens: int, twos: int) -> int:
     if len(significant) + tens > 19:
         return LARGEST
     if tens >= 0:
-        return min(int(significant) * 10**tens << twos, LARGEST)
+        number: int = int(significant) * 10**tens << twos
+        return min(number, LARGEST)
     result, rest = divmod(int(significant) << twos, 10**-tens)
     return -1 if rest else min(result, LARGEST)
 
@@ -161,8 +162,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "an array"
     if not isinstance(value, str):
-        value = str(value)
-        return value if len(value) <= 60 else value[:60] + "..."
+        number = str(value)
+        return number if len(number) <= 60 else number[:60] + "..."
     text = f'"{ascii(value[:60])[1:-1]}"'
     return text if len(value) <= 60 else text[:-1] + '..."'
 
@@ -227,7 +228,7 @@ class Collector:
 
     def start_items(self) -> None:
         """Begin a list's items; a later "items" replaces an earlier one, as in json.load."""
-        self._taken = []  # type: List[Any]
+        self._taken: List[Any] = []
         self._count = 0
         self._problem = ""
         self._without_kind = ""
@@ -474,7 +475,7 @@ def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -
     return reasons
 
 
-def _fits(label: Any, resource: str) -> bool:
+def _fits(label: object, resource: str) -> bool:
     """Say whether a resource name has the form that a label value expects."""
     if resource == CONTAINER_RESOURCE:
         return label == "container"
@@ -514,7 +515,7 @@ from typing import Any, BinaryIO, Callable, Dict, List
 
 CHUNK = 1 << 20  # bytes read at once
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_NO_SPACE = re.compile(r"[^ \t\n\r]")
 _HINT = "expected JSON as `kubectl get %ss -o json` prints it"
 
 
@@ -556,7 +557,7 @@ def _read(text: "_Text", collector: Collector, kind: str) -> List[Any]:
         raise Unreadable("it is empty: " + _HINT % kind.lower())
     if start != "{":
         raise Unreadable(f'it starts with "{text.sample()}": {_HINT % kind.lower()}')
-    top = {}  # type: Dict[str, Any]
+    top: Dict[str, Any] = {}
     has_items = False
     text.at += 1
     more = text.peek() != "}"
@@ -611,10 +612,10 @@ class _Text:
 
     def peek(self) -> str:
         """Skip white space; return the next character without taking it, or "" at the end."""
-        self.at = _SPACE.match(self._held, self.at).end()
+        self._skip_space()
         while self.at == len(self._held) and not self._ended:
             self._fill(self._chunk)
-            self.at = _SPACE.match(self._held, self.at).end()
+            self._skip_space()
         return self._held[self.at : self.at + 1]
 
     def expect(self, characters: str) -> str:
@@ -662,6 +663,10 @@ class _Text:
     def sample(self) -> str:
         """Return some of the text that follows, for a message."""
         return self._held[self.at : self.at + 20]
+
+    def _skip_space(self) -> None:
+        found = _NO_SPACE.search(self._held, self.at)
+        self.at = found.start() if found else len(self._held)
 
     def _fill(self, size: int) -> None:
         """Drop what has been read and read on."""
@@ -776,24 +781,25 @@ def unread(path: str, error: str) -> Dict[str, Any]:
 
 def main(arguments: List[str]) -> int:
     """Run the checker with its command line arguments; return the exit code."""
+    exit_code, text, wrong = 0, "", ""
     if arguments in (["-h"], ["--help"]):
-        result = {"exit_code": 0, "text": USAGE, "error": ""}
+        text = USAGE
     elif len(arguments) != 1:
-        error = "expected one FILE, got %d arguments; see --help" % len(arguments)
-        result = {"exit_code": 2, "text": "", "error": error}
+        exit_code, wrong = 2, "expected one FILE, got %d arguments; see --help" % len(arguments)
     else:
         result = check_file(arguments[0], "lab")
+        exit_code, text, wrong = result["exit_code"], result["text"], result["error"]
     try:
-        if result["text"]:
-            _write(1, result["text"])
+        if text:
+            _write(1, text)
     except OSError as error:
-        result = {"exit_code": 2, "error": f"cannot write the result: {error.strerror}"}
-    if result["error"]:
+        exit_code, wrong = 2, f"cannot write the result: {error.strerror}"
+    if wrong:
         try:
-            _write(2, "check-config.sh: " + result["error"])
+            _write(2, "check-config.sh: " + wrong)
         except OSError:
             pass  # nobody is left to be told
-    return result["exit_code"]
+    return exit_code
 
 
 def _write(descriptor: int, text: str) -> None:
