@@ -15,6 +15,8 @@ import copy
 import json
 import os
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _play
@@ -32,11 +34,25 @@ try:
     from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
     from kubernetes.config import kube_config
     from kubernetes.dynamic.exceptions import DynamicApiError
-
-    RetryBase = urllib3.Retry
+    from urllib3 import Retry
 except ImportError:
     # AnsibleK8SModule says what is missing, in Ansible's usual words.
-    RetryBase = object
+    Retry = object  # type: ignore[assignment,misc]  # a base to define the class below on, which nothing gets to use
+
+if TYPE_CHECKING:
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import K8SClient
+    from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
+
+__all__ = [
+    "CONFLICTS",
+    "FIELD_MANAGER",
+    "Api",
+    "ApiError",
+    "auth_argument_spec",
+    "collection_path",
+    "connect",
+    "forget_key_files",
+]
 
 FIELD_MANAGER = "gpuwl"
 PAGE = 500
@@ -49,21 +65,25 @@ LONGEST_PAUSE = 10
 # How often a write is worked out anew after somebody else changed the object first.
 CONFLICTS = 5
 
+# A name for what Api.list gives, since inside the class `list` is that method.
+Objects = list[dict[str, Any]]
 
-class Retries(RetryBase):
+
+class Retries(Retry):
     """The pauses of urllib3, none longer than LONGEST_PAUSE seconds; six tries span a restart of an API server."""
 
-    def get_retry_after(self, response):
+    def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
         asked = super().get_retry_after(response)
         return asked if asked is None else min(asked, LONGEST_PAUSE)
 
 
-def auth_argument_spec():
+def auth_argument_spec() -> dict[str, Any]:
     """A copy of kubernetes.core's options for authentication (documented by its fragment k8s_auth_options)."""
-    return copy.deepcopy(AUTH_ARG_SPEC)
+    spec: dict[str, Any] = copy.deepcopy(AUTH_ARG_SPEC)
+    return spec
 
 
-def connect(module=None, **auth):
+def connect(module: AnsibleK8SModule | None = None, **auth: Any) -> Api:
     """Return an Api for a module's options, or for the same options by keyword (action plugins).
 
     Raises ApiError in one line for a configuration that can't be used, refused credentials, or a server that is away.
@@ -82,7 +102,7 @@ def connect(module=None, **auth):
     return Api(k8s, version)
 
 
-def _settle_environment(options):
+def _settle_environment(options: dict[str, Any]) -> None:
     """Make this process's environment agree with what the task says; it is this task's alone.
 
     Where the task names a kubeconfig or a host, K8S_AUTH_* variables are not mixed in: they may be about another cluster,
@@ -95,35 +115,37 @@ def _settle_environment(options):
     os.environ["no_proxy"] = ",".join([*filter(None, [given]), "127.0.0.1", "localhost", "::1"])
 
 
-def _first_contact(module, auth):
+def _first_contact(module: AnsibleK8SModule | None, auth: dict[str, Any]) -> tuple[K8SClient, str | None]:
     """Return kubernetes.core's client and the API server's version, from the server itself.
 
     kubernetes.core keeps what it learnt of a server in a file, so having its client does not mean that anybody answers.
     This asks without the patience of later requests: a cluster that is down is told at once.
     """
-    for pause in (0.5, 1, 2, None):
+    pauses = iter((0.5, 1, 2))
+    while True:
         try:
             k8s = get_api_client(module=module, **auth)
             return k8s, _version(k8s)
         except DynamicApiError as error:
+            pause = next(pauses, None)
             if pause is None or error.status not in NOT_NOW:
                 raise
             time.sleep(pause)
 
 
-def _version(k8s):
+def _version(k8s: K8SClient) -> str | None:
     try:
-        return json.loads(k8s.client.request("get", "/version", serialize=False, _request_timeout=TIMEOUT).data)[
-            "gitVersion"
-        ]
+        answer = k8s.client.request("get", "/version", serialize=False, _request_timeout=TIMEOUT)
+        version: str = json.loads(answer.data)["gitVersion"]
     except DynamicApiError as error:
         # A hardened cluster may keep its version to itself. It answers, and that is what was asked.
         if error.status == 403:
             return None
         raise
+    return version
 
 
-def _server_of(kubeconfig):
+def _server_of(kubeconfig: str | dict[str, Any] | None) -> str:
     return (
         f"the server that the kubeconfig {kubeconfig} names"
         if isinstance(kubeconfig, str)
@@ -131,11 +153,11 @@ def _server_of(kubeconfig):
     )
 
 
-def _option(name, module, auth):
+def _option(name: str, module: AnsibleK8SModule | None, auth: dict[str, Any]) -> Any:
     return (module.params if module else auth).get(name) or os.environ.get(f"K8S_AUTH_{name.upper()}")
 
 
-def forget_key_files():
+def forget_key_files() -> None:
     """Remove the temporary files in which the kubernetes client hands a kubeconfig's certificates and keys to OpenSSL.
 
     It does so itself when its process ends; but before Python 3.13 the workers in which Ansible runs action plugins end without that.
@@ -146,7 +168,7 @@ def forget_key_files():
 class Api:
     """A connection that is kept, with retries. Every failure is an ApiError in one line."""
 
-    def __init__(self, k8s, version=None):
+    def __init__(self, k8s: K8SClient, version: str | None = None) -> None:
         configuration = k8s.configuration
         configuration.retries = Retries(
             total=6,
@@ -162,50 +184,64 @@ class Api:
         client.default_headers.update(k8s.client.client.default_headers)
         self._dynamic = k8s.client
         self._dynamic.client = client
-        self.host = configuration.host
+        self.host: str = configuration.host
         # Such as v1.37.2; None where the server does not tell.
         self.version = version
 
-    def request(self, method, path, access, **params):
+    def request(self, method: str, path: str, access: tuple[str, str, str | None], **params: Any) -> dict[str, Any]:
         """Send one request and return the answer's JSON.
 
         access: (verb, resource, namespace or None) as RBAC names it, for the message when it is refused.
         """
         response = self.open(method, path, access, **params)
         try:
-            return json.loads(response.data)
+            answer: dict[str, Any] = json.loads(response.data)
         except urllib3.exceptions.HTTPError as error:
             raise explain_silence(error, self.host) from error
         except ValueError as error:
             raise ApiError(
                 f"{self.host} answered {method.upper()} {path} with something that is not JSON: is it a Kubernetes API server?"
             ) from error
+        return answer
 
-    def open(self, method, path, access, timeout=TIMEOUT, **params):
+    def open(
+        self,
+        method: str,
+        path: str,
+        access: tuple[str, str, str | None],
+        timeout: tuple[float, float] = TIMEOUT,
+        **params: Any,
+    ) -> urllib3.BaseHTTPResponse:
         """Send one request and return the response itself, its content unread."""
         if method != "get" and _play.has_ended():
             raise ApiError("the play that asked for this has ended meanwhile, so nothing more is written")
         try:
-            return self._dynamic.request(method, path, serialize=False, _request_timeout=timeout, **params)
+            response: urllib3.BaseHTTPResponse = self._dynamic.request(
+                method, path, serialize=False, _request_timeout=timeout, **params
+            )
         except DynamicApiError as error:
             raise explain_refusal(error, *access) from error
         except urllib3.exceptions.HTTPError as error:
             raise explain_silence(error, self.host) from error
+        return response
 
-    def list(self, resource, namespace=None, metadata_only=False, **params):
+    def list(
+        self, resource: str, namespace: str | None = None, metadata_only: bool = False, **params: Any
+    ) -> tuple[Objects, str]:
         """LIST all objects, page by page. Returns (items, resourceVersion to watch from)."""
         if metadata_only:
             params["header_params"] = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
-        for attempt in (1, 2):
-            try:
-                return self._pages(resource, namespace, params)
-            except ApiError as error:
-                # 410: the list grew too old between two pages. Once more from the start.
-                if error.status != 410 or attempt == 2:
-                    raise
+        try:
+            return self._pages(resource, namespace, params)
+        except ApiError as error:
+            # 410: the list grew too old between two pages. Once more from the start.
+            if error.status != 410:
+                raise
+        return self._pages(resource, namespace, params)
 
-    def _pages(self, resource, namespace, params):
-        items, more = [], None
+    def _pages(self, resource: str, namespace: str | None, params: dict[str, Any]) -> tuple[Objects, str]:
+        items: Objects = []
+        more: str | None = None
         while True:
             page = self.request(
                 "get",
@@ -220,13 +256,13 @@ class Api:
             if not more:
                 return items, page["metadata"]["resourceVersion"]
 
-    def get(self, resource, name, namespace=None):
+    def get(self, resource: str, name: str, namespace: str | None = None) -> dict[str, Any]:
         """GET one object."""
         return self.request(
             "get", f"{collection_path(resource, namespace)}/{quote(name, safe='')}", ("get", resource, namespace)
         )
 
-    def patch(self, resource, name, body, subresource=None):
+    def patch(self, resource: str, name: str, body: dict[str, Any], subresource: str | None = None) -> dict[str, Any]:
         """PATCH one cluster-wide object with a JSON merge patch, as field manager gpuwl; returns the object as it is then."""
         tail = f"/{subresource}" if subresource else ""
         return self.request(
@@ -238,7 +274,9 @@ class Api:
             field_manager=FIELD_MANAGER,
         )
 
-    def watch(self, resource, resource_version, seconds, namespace=None, **params):
+    def watch(
+        self, resource: str, resource_version: str, seconds: float, namespace: str | None = None, **params: Any
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield (type, object) until `seconds` have passed or the server closes the stream, whichever is first.
 
         Raises ApiError with status 410 when resource_version is too old: LIST again, then watch from there.
@@ -264,7 +302,7 @@ class Api:
             response.close()
 
 
-def _events(response):
+def _events(response: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
     rest = b""
     for chunk in response.stream(amt=None, decode_content=True):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -278,6 +316,6 @@ def _events(response):
             yield event["type"], event["object"]
 
 
-def collection_path(resource, namespace=None):
+def collection_path(resource: str, namespace: str | None = None) -> str:
     """The path of a resource of the core group: nodes; pods, of all namespaces or of one."""
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/{resource}" if namespace else f"/api/v1/{resource}"

@@ -9,6 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubernetes.dynamic.exceptions import DynamicApiError
+    from urllib3.exceptions import HTTPError
 
 
 class ApiError(Exception):
@@ -18,18 +23,18 @@ class ApiError(Exception):
     details: further keys of a failed module's result, such as written and not_written.
     """
 
-    def __init__(self, message, status=None, **details):
+    def __init__(self, message: object, status: int | None = None, **details: Any) -> None:
         super().__init__(one_line(message))
         self.status = status
         self.details = details
 
 
-def one_line(text):
+def one_line(text: object) -> str:
     """Any text with its line breaks and runs of blanks made single blanks."""
     return " ".join(str(text).split())
 
 
-def explain_refusal(error, verb, resource, namespace=None):
+def explain_refusal(error: DynamicApiError, verb: str, resource: str, namespace: str | None = None) -> ApiError:
     """An ApiError for an answer outside 200 to 299 (a DynamicApiError)."""
     message = _server_message(error)
     if error.status == 401:
@@ -49,7 +54,7 @@ def explain_refusal(error, verb, resource, namespace=None):
     return ApiError(f"the API server refused to {verb} {resource}: {message} (HTTP {error.status})", error.status)
 
 
-def _server_message(error):
+def _server_message(error: DynamicApiError) -> str:
     """The Status object's message, else whatever text the server or a proxy before it sent."""
     body = error.body.decode("utf-8", "replace") if isinstance(error.body, bytes) else str(error.body or "")
     try:
@@ -58,7 +63,7 @@ def _server_message(error):
         return one_line(body)[:300] or one_line(error.reason)
 
 
-def explain_silence(error, host):
+def explain_silence(error: HTTPError, host: str) -> ApiError:
     """An ApiError for a server that does not answer at all (an urllib3 HTTPError)."""
     cause = getattr(error, "reason", None) or error
     text = one_line(cause)
@@ -75,7 +80,7 @@ def explain_silence(error, host):
     )
 
 
-def explain_configuration(error, kubeconfig):
+def explain_configuration(error: Exception, kubeconfig: str | dict[str, Any] | None) -> ApiError:
     """An ApiError for a configuration that could not be read or used. kubeconfig: the path(s) given, a dict, or None."""
     text = re.sub(r"^Could not create API client: ", "", one_line(error))[:500] or type(error).__name__
     # A token with a line break is refused with all that it holds.

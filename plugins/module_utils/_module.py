@@ -6,11 +6,16 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError, auth_argument_spec, connect
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError, auth_argument_spec, connect
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 
 
-def run_module(argument_spec, run, **keywords):
+def run_module(
+    argument_spec: dict[str, Any], run: Callable[[Api, dict[str, Any], bool], dict[str, Any]], **keywords: Any
+) -> None:
     """Parse the options, connect, call run(api, params, check_mode) and hand its result to Ansible.
 
     An ApiError becomes a failed task with one line; its details become keys of the result.

@@ -6,21 +6,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, Api, ApiError
 
 # Writes under way at a time. Measured: half the time of one at a time, on two cores shared with the API server.
 WRITERS = 4
 
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
 
-def refuse(problems, what):
+
+def refuse(problems: list[str], what: str) -> None:
     """Raise one ApiError that lists all problems (strings), or do nothing when there are none. Called before any write."""
     if problems:
         raise ApiError(f"{what}: " + "; ".join(problems) + ". Nothing was written.")
 
 
-def problems_of_names(nodes):
+def problems_of_names(nodes: list[dict[str, Any]]) -> list[str]:
     """Strings for entries of O(nodes) that have no name or the name of another one."""
     names = [entry["name"] for entry in nodes]
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) != len(names) else []
@@ -33,7 +38,7 @@ def problems_of_names(nodes):
     ]
 
 
-def read_nodes(api, names, metadata_only=False):
+def read_nodes(api: Api, names: list[str], metadata_only: bool = False) -> tuple[dict[str, dict[str, Any]], str]:
     """One LIST; returns ({name: Node object} of the named ones, resourceVersion). Unknown names are an ApiError, all in one."""
     # A single node is asked for by name: the field selector keeps a large cluster's other nodes off the wire.
     narrow = {"field_selector": f"metadata.name={names[0]}"} if len(names) == 1 else {}
@@ -48,15 +53,16 @@ def read_nodes(api, names, metadata_only=False):
     return found, version
 
 
-def write_all(jobs, write):
+def write_all(jobs: Mapping[str, Job], write: Callable[[str, Job], Answer]) -> dict[str, Answer]:
     """Call write(name, job) for every item of jobs ({name: job}), WRITERS at a time, and return {name: what it returned}.
 
     After a failure nothing is undone and nothing further is begun: the ApiError then says in its details which nodes
     were `written` and which `not_written`, so that it is known what a re-run will do.
     """
-    answers, failures = {}, {}
+    answers: dict[str, Answer] = {}
+    failures: dict[str, ApiError] = {}
 
-    def write_one(name):
+    def write_one(name: str) -> None:
         if failures:
             return
         try:
@@ -75,7 +81,12 @@ def write_all(jobs, write):
     return answers
 
 
-def patch_until_current(api, node, plan, subresource=None):
+def patch_until_current(
+    api: Api,
+    node: dict[str, Any],
+    plan: Callable[[dict[str, Any]], dict[str, Any] | None],
+    subresource: str | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """PATCH a node with what plan(node) gives, so that nothing somebody else writes meanwhile is lost.
 
     plan(node) returns the body of a merge patch, or None when the node already is as it should be. The patch carries
@@ -83,7 +94,9 @@ def patch_until_current(api, node, plan, subresource=None):
     Returns (the Node object before, the Node object after).
     """
     name = node["metadata"]["name"]
-    for attempt in range(1, CONFLICTS + 1):
+    attempt = 0
+    while True:
+        attempt += 1
         body = plan(node)
         if body is None:
             return node, node

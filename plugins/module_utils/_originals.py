@@ -12,6 +12,8 @@ happens between. It lies on the node, so that any machine can put it back.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_resource_name
@@ -23,13 +25,13 @@ ANNOTATION = "gpuwl.sandbox/originals"
 FIELDS = ("capacity", "allocatable")
 
 
-def originals_of(node):
+def originals_of(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What the node's annotation holds: {labels: {key: value or None}, resources: {name: {field: quantity}}}. Raises ApiError where it is damaged."""
     text = (node["metadata"].get("annotations") or {}).get(ANNOTATION)
     if text is None:
         return {"labels": {}, "resources": {}}
     try:
-        kept = json.loads(text)
+        kept: dict[str, dict[str, Any]] = json.loads(text)
         if _is_whole(kept):
             return kept
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -40,7 +42,7 @@ def originals_of(node):
     )
 
 
-def _is_whole(kept):
+def _is_whole(kept: dict[str, Any]) -> bool:
     if kept.keys() != {"labels", "resources"} or not all(
         value is None or isinstance(value, str) for value in kept["labels"].values()
     ):
@@ -57,7 +59,7 @@ def _is_whole(kept):
     return True
 
 
-def demand_kept(node, what, names):
+def demand_kept(node: dict[str, Any], what: str, names: Iterable[str]) -> None:
     """Raise ApiError unless the originals of all these labels or resources are kept. what: "labels" or "resources".
 
     A play that was killed may leave its module behind, and another run may be at work: whoever comes after a teardown would

@@ -11,12 +11,13 @@ comes after whatever was run to clean up.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 # module, shell, worker, ansible-playbook, and one to spare.
 DEEPEST = 5
 
 
-def _parent_of(pid):
+def _parent_of(pid: int) -> int | None:
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return int(file.read().rpartition(")")[2].split()[1])
@@ -24,7 +25,7 @@ def _parent_of(pid):
         return None
 
 
-def _is_ansible(pid):
+def _is_ansible(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return any(os.path.basename(part).startswith(b"ansible") for part in file.read().split(b"\0")[:2])
@@ -32,9 +33,14 @@ def _is_ansible(pid):
         return False
 
 
-def line_of_descent(pid, parent_of=_parent_of, is_ansible=_is_ansible):
+def line_of_descent(
+    pid: int,
+    parent_of: Callable[[int], int | None] = _parent_of,
+    is_ansible: Callable[[int], bool] = _is_ansible,
+) -> list[tuple[int, int]]:
     """[(pid, its parent), ...] from a process up to the outermost ansible above it; empty where there is none, or no /proc."""
-    line, outermost = [], 0
+    line: list[tuple[int, int]] = []
+    outermost = 0
     while pid and len(line) < DEEPEST:
         parent = parent_of(pid)
         if not parent:
@@ -49,6 +55,6 @@ def line_of_descent(pid, parent_of=_parent_of, is_ansible=_is_ansible):
 LINE = line_of_descent(os.getpid())
 
 
-def has_ended():
+def has_ended() -> bool:
     """Whether a process between this one and its ansible-playbook, or that itself, has ended since this one began."""
     return any(_parent_of(pid) != parent for pid, parent in LINE)

@@ -7,14 +7,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError
 
 # Seconds after which a watch is opened anew, so that a connection that died unnoticed costs no more than this.
 LONGEST_WATCH = 60
 
 
-def watch_until(api, resource, take_list, take_event, seconds, namespace=None):
+def watch_until(
+    api: Api,
+    resource: str,
+    take_list: Callable[[list[dict[str, Any]]], bool],
+    take_event: Callable[[str, dict[str, Any]], bool],
+    seconds: float,
+    namespace: str | None = None,
+) -> bool:
     """LIST, then watch, until one of the two functions says that all has come about; returns whether it did in time.
 
     take_list(items) gets every LIST, take_event(type, object) every change since.
