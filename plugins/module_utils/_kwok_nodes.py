@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, ApiError, collection_path
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, Api, ApiError, collection_path
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_labels import is_reserved
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._watching import watch_until
 
@@ -24,7 +25,7 @@ MARK = {"app.kubernetes.io/managed-by": "gpuwl.sandbox"}
 AUTOMATIC_TAINTS = "node.kubernetes.io/"
 
 
-def argument_spec():
+def argument_spec() -> dict[str, Any]:
     """Options of kwok_nodes besides authentication; the documentation in plugins/modules/kwok_nodes.py mirrors it."""
     return {
         "nodes": {
@@ -42,7 +43,7 @@ def argument_spec():
     }
 
 
-def definition(entry):
+def definition(entry: dict[str, Any]) -> dict[str, Any]:
     """The Node object to create for one entry of nodes."""
     capacity = {name: str(quantity) for name, quantity in entry["capacity"].items()}
     return {
@@ -58,12 +59,12 @@ def definition(entry):
     }
 
 
-def is_own(node):
+def is_own(node: dict[str, Any]) -> bool:
     labels = node["metadata"].get("labels") or {}
     return all(labels.get(key) == value for key, value in MARK.items())
 
 
-def changes_of(node, entry):
+def changes_of(node: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     """What differs: {} or some of {taints: [...], capacity: {name: quantity or None}, labels: {key: None}}.
 
     The labels here are those that node_labels leaves alone, because elsewhere they are Kubernetes' own; on a node of the
@@ -79,22 +80,22 @@ def changes_of(node, entry):
     return {field: change for field, change in changes.items() if change or (field == "taints" and change is not None)}
 
 
-def _capacity_changes(status, wanted):
+def _capacity_changes(status: dict[str, Any], wanted: dict[str, Any]) -> dict[str, str | None]:
     """The native resources that differ in capacity or allocatable; those with a domain belong to node_status."""
-    changes = {}
+    changes: dict[str, str | None] = {}
     for present in (status.get("capacity") or {}, status.get("allocatable") or {}):
         for name, quantity in wanted.items():
             if name not in present or amount(present[name]) != amount(quantity):
                 changes[name] = str(quantity)
-        changes.update({name: None for name in present if "/" not in name and name not in wanted})
+        changes.update(dict.fromkeys(name for name in present if "/" not in name and name not in wanted))
     return changes
 
 
-def _comparable(taints):
+def _comparable(taints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     return sorted((taint["key"], taint.get("value") or "", taint["effect"]) for taint in taints)
 
 
-def run(api, params, check_mode):
+def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Bring the nodes of params["nodes"] about and remove the lab's others; returns the module's result."""
     _nodes.refuse(_nodes.problems_of_names(params["nodes"]), "the nodes asked for can't be made")
     wanted = {entry["name"]: entry for entry in params["nodes"]}
@@ -126,7 +127,7 @@ def run(api, params, check_mode):
     }
 
 
-def _shown(node, changes):
+def _shown(node: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """What the changed fields hold now."""
     present = {"taints": node["spec"].get("taints") or []}
     for field, now in (
@@ -137,7 +138,7 @@ def _shown(node, changes):
     return {field: present[field] for field in changes}
 
 
-def _create(api, entry):
+def _create(api: Api, entry: dict[str, Any]) -> dict[str, Any]:
     return api.request(
         "post",
         collection_path("nodes"),
@@ -148,11 +149,11 @@ def _create(api, entry):
     )
 
 
-def _update(api, node, changes):
+def _update(api: Api, node: dict[str, Any], changes: dict[str, Any]) -> None:
     name = node["metadata"]["name"]
     if "taints" in changes:
 
-        def plan(current):
+        def plan(current: dict[str, Any]) -> dict[str, Any]:
             automatic = [
                 taint for taint in current["spec"].get("taints") or [] if taint["key"].startswith(AUTOMATIC_TAINTS)
             ]
@@ -167,11 +168,11 @@ def _update(api, node, changes):
         )
 
 
-def _remove(api, name):
+def _remove(api: Api, name: str) -> None:
     _delete(api, f"{collection_path('nodes')}/{quote(name, safe='')}", "nodes", None)
 
 
-def _remove_leases(api, names):
+def _remove_leases(api: Api, names: set[str]) -> None:
     """Delete the leases of these nodes: with an old one there, kwok may not pick up a new node of the same name."""
     if names:
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -184,7 +185,7 @@ def _remove_leases(api, names):
         )
 
 
-def _delete(api, path, resource, namespace):
+def _delete(api: Api, path: str, resource: str, namespace: str | None) -> None:
     try:
         api.request("delete", path, ("delete", resource, namespace))
     except ApiError as error:
@@ -192,7 +193,7 @@ def _delete(api, path, resource, namespace):
             raise
 
 
-def is_ready(node):
+def is_ready(node: dict[str, Any]) -> bool:
     """Ready, and no longer tainted as not ready: from then on the scheduler counts the node."""
     conditions = (node.get("status") or {}).get("conditions") or []
     ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
@@ -201,16 +202,18 @@ def is_ready(node):
     )
 
 
-def wait_until_ready(api, names, seconds, advice="do kwok and the controller manager run?"):
+def wait_until_ready(
+    api: Api, names: set[str], seconds: float, advice: str = "do kwok and the controller manager run?"
+) -> None:
     """Watch until every named node is ready; a time-out names those that are not, and ends with the advice."""
     waiting = set(names)
 
-    def take_list(items):
+    def take_list(items: list[dict[str, Any]]) -> bool:
         waiting.clear()
         waiting.update(names - {node["metadata"]["name"] for node in items if is_ready(node)})
         return not waiting
 
-    def take_event(_kind, node):
+    def take_event(_kind: str, node: dict[str, Any]) -> bool:
         if is_ready(node):
             waiting.discard(node["metadata"]["name"])
         return not waiting

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 from urllib.parse import quote
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, ApiError, collection_path
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import FIELD_MANAGER, Api, ApiError, collection_path
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._kwok_nodes import AUTOMATIC_TAINTS, MARK, is_own
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.fits import selector_mismatch, untolerated_taints
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests import is_extended, requested
@@ -44,7 +46,7 @@ AUTOMATIC_TOLERATIONS = [
 ]
 
 
-def argument_spec():
+def argument_spec() -> dict[str, Any]:
     """Options of lab_pods besides authentication; the documentation in plugins/modules/lab_pods.py mirrors it."""
     return {
         "pods": {"type": "list", "elements": "dict", "required": True},
@@ -52,11 +54,11 @@ def argument_spec():
     }
 
 
-def key_of(pod):
+def key_of(pod: dict[str, Any]) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
-def fingerprint(nodes):
+def fingerprint(nodes: Iterable[dict[str, Any]]) -> str:
     """A text that changes when any node changes in what the scheduler looks at."""
     seen = []
     for node in sorted(nodes, key=lambda node: node["metadata"]["name"]):
@@ -66,7 +68,7 @@ def fingerprint(nodes):
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def is_stale(pod, nodes, seen):
+def is_stale(pod: dict[str, Any], nodes: Collection[dict[str, Any]], seen: str) -> bool:
     """Whether what the scheduler said about a waiting Pod may be about other nodes than those of now."""
     if _annotations(pod).get(NODES) != seen:
         return True
@@ -85,7 +87,7 @@ def is_stale(pod, nodes, seen):
     return bool(looked and changed) and max(looked) < max(changed)
 
 
-def asked_by(pod):
+def asked_by(pod: dict[str, Any]) -> dict[str, Any]:
     """What of a Pod was declared, in a form that is equal for a definition and for the Pod that became of it."""
     spec = pod["spec"]
     containers = []
@@ -103,9 +105,9 @@ def asked_by(pod):
     return {"nodeSelector": spec.get("nodeSelector") or {}, "tolerations": tolerations, "containers": containers}
 
 
-def overcommitted(pods, nodes):
+def overcommitted(pods: Iterable[dict[str, Any]], nodes: dict[str, dict[str, Any]]) -> set[tuple[str, str]]:
     """Pairs (node name, resource name) of which more is asked than the node has, since its resources changed under the Pods."""
-    asked = Counter()
+    asked: Counter[tuple[str, str]] = Counter()
     for pod in pods:
         if pod["spec"].get("nodeName") in nodes and (pod.get("status") or {}).get("phase") not in (
             "Succeeded",
@@ -120,11 +122,11 @@ def overcommitted(pods, nodes):
     }
 
 
-def allocatable(node, resource):
+def allocatable(node: dict[str, Any], resource: str) -> int:
     return parse_quantity(((node.get("status") or {}).get("allocatable") or {}).get(resource, 0))
 
 
-def why_unfit(pod, node, short):
+def why_unfit(pod: dict[str, Any], node: dict[str, Any], short: set[tuple[str, str]]) -> str | None:
     """Why the scheduler would not put a Pod on the node that it is on, in a few words, or None. short: as overcommitted gives it.
 
     A kubelet lets such a Pod run on; here the question is where the declared requests go among the declared nodes.
@@ -138,7 +140,13 @@ def why_unfit(pod, node, short):
     return f"its node {name} no longer has enough {', '.join(lacking)}" if lacking else None
 
 
-def why_anew(pod, definition, nodes, seen, short):
+def why_anew(
+    pod: dict[str, Any],
+    definition: dict[str, Any],
+    nodes: dict[str, dict[str, Any]],
+    seen: str,
+    short: set[tuple[str, str]],
+) -> str | None:
     """Why a Pod that is there must be asked for anew, in a few words, or None.
 
     nodes: {name: Node}; seen: their fingerprint; short: as overcommitted gives it.
@@ -159,7 +167,9 @@ def why_anew(pod, definition, nodes, seen, short):
     return None
 
 
-def plan(wanted, pods, nodes):
+def plan(
+    wanted: dict[str, dict[str, Any]], pods: dict[str, dict[str, Any]], nodes: list[dict[str, Any]]
+) -> dict[str, Any]:
     """What is to be done: {created: [keys], replaced: {key: why}, removed: [keys], annotated: [keys]}.
 
     wanted: {key: definition}, pods: {key: Pod} of the whole cluster, nodes: list of Nodes. Raises ApiError for Pods of
@@ -192,11 +202,12 @@ def plan(wanted, pods, nodes):
     }
 
 
-def _annotations(pod):
-    return pod["metadata"].get("annotations") or {}
+def _annotations(pod: dict[str, Any]) -> dict[str, str]:
+    annotations: dict[str, str] | None = pod["metadata"].get("annotations")
+    return annotations or {}
 
 
-def run(api, params, check_mode):
+def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Bring the Pods of params["pods"] about and remove the lab's others; returns the module's result."""
     wanted = {key_of(pod): pod for pod in params["pods"]}
     pods = {key_of(pod): pod for pod in api.list("pods")[0]}
@@ -240,9 +251,9 @@ def run(api, params, check_mode):
     }
 
 
-def others_in(api, namespace):
+def others_in(api: Api, namespace: str) -> list[str]:
     """What is in a namespace that is not the lab's nor put in every namespace, such as ["configmaps/settings"]."""
-    found = []
+    found: list[str] = []
     for group, resource, given in CONTENTS:
         path = f"{group}/namespaces/{quote(namespace, safe='')}/{resource}"
         try:
@@ -260,7 +271,9 @@ def others_in(api, namespace):
     return found
 
 
-def plan_namespaces(wanted, namespaces, others):
+def plan_namespaces(
+    wanted: set[str], namespaces: dict[str, dict[str, Any]], others: Callable[[str], list[str]]
+) -> dict[str, list[str]]:
     """{namespaces: [names to create], namespaces_removed: [names], warnings: [texts]}: the lab's that no Pod is asked for in go.
 
     wanted: names; namespaces: {name: Namespace}; others: a function that gives what of others' is in a namespace. One that is
@@ -279,7 +292,7 @@ def plan_namespaces(wanted, namespaces, others):
     }
 
 
-def _create_namespace(api, name):
+def _create_namespace(api: Api, name: str) -> None:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(MARK)}}
     api.request(
         "post",
@@ -291,7 +304,7 @@ def _create_namespace(api, name):
     )
 
 
-def _remove_namespaces(api, namespaces, todo, seconds):
+def _remove_namespaces(api: Api, namespaces: dict[str, dict[str, Any]], todo: dict[str, Any], seconds: float) -> None:
     """Delete namespaces and wait until they and all in them are gone."""
     waiting = {namespaces[name]["metadata"]["uid"]: name for name in todo["namespaces_removed"]}
     for uid, name in waiting.items():
@@ -304,7 +317,7 @@ def _remove_namespaces(api, namespaces, todo, seconds):
         )
 
 
-def _delete(api, path, resource, namespace, body):
+def _delete(api: Api, path: str, resource: str, namespace: str | None, body: dict[str, Any]) -> None:
     try:
         api.request("delete", path, ("delete", resource, namespace), body=body)
     except ApiError as error:
@@ -313,15 +326,15 @@ def _delete(api, path, resource, namespace, body):
             raise
 
 
-def _await_gone(api, resource, waiting, seconds):
+def _await_gone(api: Api, resource: str, waiting: dict[str, str], seconds: float) -> bool:
     """Watch until no object has one of these uids; takes those that are gone out of `waiting` ({uid: name})."""
 
-    def take_list(items):
+    def take_list(items: list[dict[str, Any]]) -> bool:
         for uid in waiting.keys() - {item["metadata"]["uid"] for item in items}:
             del waiting[uid]
         return not waiting
 
-    def take_event(kind, item):
+    def take_event(kind: str, item: dict[str, Any]) -> bool:
         if kind == "DELETED":
             waiting.pop(item["metadata"]["uid"], None)
         return not waiting
@@ -329,14 +342,15 @@ def _await_gone(api, resource, waiting, seconds):
     return not waiting or watch_until(api, resource, take_list, take_event, seconds)
 
 
-def _path(pod):
+def _path(pod: dict[str, Any]) -> str:
     return f"{collection_path('pods', pod['metadata']['namespace'])}/{quote(pod['metadata']['name'], safe='')}"
 
 
-def _remove(api, pods, nodes, seconds):
+def _remove(api: Api, pods: dict[str, dict[str, Any]], nodes: set[str], seconds: float) -> None:
     """Delete Pods and wait until they are gone. On a node that is gone nobody would end one: there it goes at once."""
     for pod in pods.values():
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod["metadata"]["uid"]}}
+        uid = pod["metadata"]["uid"]
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         if pod["spec"].get("nodeName") not in nodes:
             body["gracePeriodSeconds"] = 0
         _delete(api, _path(pod), "pods", pod["metadata"]["namespace"], body)
@@ -348,11 +362,12 @@ def _remove(api, pods, nodes, seconds):
         )
 
 
-def _is_default(account):
-    return account["metadata"]["name"] == "default"
+def _is_default(account: dict[str, Any]) -> bool:
+    name: str = account["metadata"]["name"]
+    return name == "default"
 
 
-def _create(api, definitions, seen, seconds):
+def _create(api: Api, definitions: dict[str, dict[str, Any]], seen: str, seconds: float) -> None:
     """Create Pods one after the other, in the order given."""
     for namespace in sorted({pod["metadata"]["namespace"] for pod in definitions.values()}):
         # Without it no Pod is admitted, and it follows the namespace by moments.
@@ -367,7 +382,7 @@ def _create(api, definitions, seen, seconds):
             raise ApiError(
                 f"the namespace {namespace} has no ServiceAccount default after {seconds} s; does the controller manager run?"
             )
-    written = []
+    written: list[str] = []
     for key, pod in definitions.items():
         body = {**pod, "metadata": {**pod["metadata"], "annotations": {**_annotations(pod), NODES: seen}}}
         body["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **MARK}
@@ -392,7 +407,7 @@ def _create(api, definitions, seen, seconds):
         written.append(key)
 
 
-def _annotate(api, pod):
+def _annotate(api: Api, pod: dict[str, Any]) -> None:
     api.request(
         "patch",
         _path(pod),

@@ -6,8 +6,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any, TypedDict
+
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import demand_kept
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import (
     invalid_label_value,
@@ -17,8 +21,18 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/: these prefixes are Kubernetes' own.
 RESERVED = ("kubernetes.io", "k8s.io")
 
+Labels = dict[str, str]
 
-def argument_spec():
+
+class Wish(TypedDict):
+    """What is asked of one node's labels."""
+
+    set: Labels
+    remove: AbstractSet[str]
+    replace: bool
+
+
+def argument_spec() -> dict[str, Any]:
     """Options of node_labels besides authentication; the documentation in plugins/modules/node_labels.py mirrors it."""
     return {
         "nodes": {
@@ -39,13 +53,13 @@ def argument_spec():
     }
 
 
-def is_reserved(key):
+def is_reserved(key: str) -> bool:
     """Whether a label belongs to Kubernetes itself by its prefix (kubernetes.io, k8s.io or a domain below them)."""
     prefix = key.rpartition("/")[0]
     return any(prefix == domain or prefix.endswith("." + domain) for domain in RESERVED)
 
 
-def problems_of_labels(where, labels, to_remove):
+def problems_of_labels(where: str, labels: dict[str, Any] | None, to_remove: list[str] | None) -> list[str]:
     """Strings for every name, value or contradiction that can't be, in one pair of labels and labels_to_remove."""
     problems = []
     for key, value in (labels or {}).items():
@@ -66,7 +80,7 @@ def problems_of_labels(where, labels, to_remove):
     return problems
 
 
-def validate(params):
+def validate(params: dict[str, Any]) -> None:
     """Raise one ApiError that names everything wrong with the options."""
     problems = _nodes.problems_of_names(params["nodes"]) + problems_of_labels(
         "", params["labels"], params["labels_to_remove"]
@@ -76,7 +90,7 @@ def validate(params):
     _nodes.refuse(problems, "the labels asked for can't be set")
 
 
-def wish_of(entry, params):
+def wish_of(entry: dict[str, Any], params: dict[str, Any]) -> Wish:
     """What is asked of one node: {set: {key: value}, remove: {keys}, replace: bool}.
 
     What the entry says wins over what is said for all nodes, key by key, be it to set or to remove.
@@ -91,9 +105,9 @@ def wish_of(entry, params):
     }
 
 
-def difference(current, wish):
+def difference(current: Labels, wish: Wish) -> dict[str, str | None]:
     """The labels of a merge patch that turns `current` into what is wished: {key: value, or None to remove}."""
-    changes = {key: value for key, value in wish["set"].items() if current.get(key) != value}
+    changes: dict[str, str | None] = {key: value for key, value in wish["set"].items() if current.get(key) != value}
     for key in current:
         unwanted = wish["replace"] and not is_reserved(key)
         if key not in wish["set"] and (unwanted or key in wish["remove"]):
@@ -101,17 +115,18 @@ def difference(current, wish):
     return changes
 
 
-def applied(current, changes):
+def applied(current: Labels, changes: dict[str, str | None]) -> Labels:
     """What `current` becomes by a merge patch."""
     merged = {**current, **changes}
     return {key: value for key, value in merged.items() if value is not None}
 
 
-def _labels(node):
-    return node["metadata"].get("labels") or {}
+def _labels(node: dict[str, Any]) -> Labels:
+    labels: Labels | None = node["metadata"].get("labels")
+    return labels or {}
 
 
-def run(api, params, check_mode):
+def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Bring the labels of params["nodes"] about; returns the module's result."""
     validate(params)
     wishes = {entry["name"]: wish_of(entry, params) for entry in params["nodes"]}
@@ -131,8 +146,8 @@ def run(api, params, check_mode):
     )
 
 
-def _write(api, node, wish, require_originals):
-    def plan(current):
+def _write(api: Api, node: dict[str, Any], wish: Wish, require_originals: bool) -> tuple[Labels, Labels]:
+    def plan(current: dict[str, Any]) -> dict[str, Any] | None:
         changes = difference(_labels(current), wish)
         if require_originals:
             demand_kept(current, "labels", changes)
@@ -147,9 +162,9 @@ def _write(api, node, wish, require_originals):
     return _labels(before), _labels(after)
 
 
-def result_of(names, pairs):
+def result_of(names: Iterable[str], pairs: dict[str, tuple[Labels, Labels]]) -> dict[str, Any]:
     """The module's result from {name: (labels before, labels after)}; the diff holds only what changes."""
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {"name": name, "changed": pairs[name][0] != pairs[name][1], "before": pairs[name][0], "after": pairs[name][1]}
         for name in names
     ]

@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, Api, ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_labels import problems_of_labels
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._node_status import owned_by_kubelet, problems_of_resources
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import ANNOTATION, FIELDS, originals_of
@@ -18,8 +21,14 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity impo
 
 SCOPES = ("labels", "resources")
 
+# {name: {field: quantity as the API has it}}
+Resources = dict[str, dict[str, str]]
+if TYPE_CHECKING:
+    # None: there is no such label. (Python 3.9 could not evaluate it.)
+    Labels = dict[str, str | None]
 
-def argument_spec():
+
+def argument_spec() -> dict[str, Any]:
     """Options of node_originals besides authentication; the documentation in plugins/modules/node_originals.py mirrors it."""
     return {
         "nodes": {
@@ -37,7 +46,7 @@ def argument_spec():
     }
 
 
-def labels_plan(current, kept, declared):
+def labels_plan(current: dict[str, str], kept: Labels, declared: dict[str, str]) -> tuple[Labels, Labels]:
     """(labels to put back {key: value or None}, what is to be kept) for a node's labels, what is kept of them and what is declared."""
     back = {key: value for key, value in kept.items() if key not in declared}
     still = {key: value for key, value in kept.items() if key in declared}
@@ -45,7 +54,13 @@ def labels_plan(current, kept, declared):
     return {key: value for key, value in back.items() if current.get(key) != value}, {**still, **new}
 
 
-def resources_plan(status, kept, declared, prefix, untouchable=frozenset()):
+def resources_plan(
+    status: dict[str, Any],
+    kept: Resources,
+    declared: dict[str, int] | None,
+    prefix: str,
+    untouchable: AbstractSet[str] = frozenset(),
+) -> tuple[Resources, Resources]:
     """(resources to put back {name: {field: quantity}}, what is to be kept) for a node's status.
 
     declared: {name: int}, or None where the node is not declared at all. In a declared node everything that begins with
@@ -53,7 +68,7 @@ def resources_plan(status, kept, declared, prefix, untouchable=frozenset()):
     has registered meanwhile, which the kubelet would bring back.
     """
 
-    def is_declared(name):
+    def is_declared(name: str) -> bool:
         return declared is not None and (name in declared or name.startswith(prefix))
 
     back = {
@@ -71,12 +86,12 @@ def resources_plan(status, kept, declared, prefix, untouchable=frozenset()):
     return back, {**still, **new}
 
 
-def _fields(status, name):
+def _fields(status: dict[str, Any], name: str) -> dict[str, str]:
     """A resource's quantities as the API has them: {field: quantity}, without the fields that lack it."""
     return {field: status[field][name] for field in FIELDS if name in (status.get(field) or {})}
 
 
-def status_patch(back):
+def status_patch(back: Resources) -> dict[str, Labels]:
     """The status of a merge patch that puts resources back; both fields at once, as the kubelet wants it."""
     return {field: {name: fields.get(field) for name, fields in back.items()} for field in FIELDS}
 
@@ -84,13 +99,15 @@ def status_patch(back):
 class Plan:
     """What is to be done to one node, worked out from the node as it is at the moment."""
 
-    def __init__(self, node, entry, scope, prefix):
+    def __init__(self, node: dict[str, Any], entry: dict[str, Any] | None, scope: list[str], prefix: str) -> None:
         kept = originals_of(node)
         metadata, status = node["metadata"], node.get("status") or {}
-        self.labels, self.resources, self.kept = {}, {}, dict(kept)
+        self.labels: Labels = {}
+        self.resources: Resources = {}
+        self.kept = dict(kept)
         if "labels" in scope:
-            declared = {key: str(value) for key, value in entry["labels"].items()} if entry else {}
-            self.labels, self.kept["labels"] = labels_plan(metadata.get("labels") or {}, kept["labels"], declared)
+            labels = {key: str(value) for key, value in entry["labels"].items()} if entry else {}
+            self.labels, self.kept["labels"] = labels_plan(metadata.get("labels") or {}, kept["labels"], labels)
         if "resources" in scope:
             declared = {name: parse_quantity(value) for name, value in entry["resources"].items()} if entry else None
             owned = {
@@ -101,21 +118,21 @@ class Plan:
             self.resources, self.kept["resources"] = resources_plan(status, kept["resources"], declared, prefix, owned)
         self.changes_annotation = self.kept != kept
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self.labels or self.resources or self.changes_annotation)
 
-    def annotation(self):
+    def annotation(self) -> str | None:
         return json.dumps(self.kept, sort_keys=True) if any(self.kept.values()) else None
 
-    def metadata_patch(self):
+    def metadata_patch(self) -> dict[str, Any] | None:
         """The merge patch of labels and annotation, in one request, or None."""
-        metadata = {"labels": self.labels} if self.labels else {}
+        metadata: dict[str, Any] = {"labels": self.labels} if self.labels else {}
         if self.changes_annotation:
             metadata["annotations"] = {ANNOTATION: self.annotation()}
         return {"metadata": metadata} if metadata else None
 
 
-def run(api, params, check_mode):
+def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Keep what the nodes of params["nodes"] were, put back what is no longer declared; returns the module's result."""
     problems = _nodes.problems_of_names(params["nodes"])
     for entry in params["nodes"]:
@@ -132,7 +149,7 @@ def run(api, params, check_mode):
         f"{len(unknown)} of {len(entries)} nodes do not exist at {api.host}",
     )
 
-    def plan_of(node):
+    def plan_of(node: dict[str, Any]) -> Plan:
         return Plan(node, entries.get(node["metadata"]["name"]), params["scope"], params["resources_prefix"])
 
     plans = {name: plan for name, node in nodes.items() if (plan := plan_of(node))}
@@ -141,14 +158,14 @@ def run(api, params, check_mode):
     return result_of(nodes, plans)
 
 
-def _write(api, node, plan_of):
+def _write(api: Api, node: dict[str, Any], plan_of: Callable[[dict[str, Any]], Plan]) -> None:
     """Put resources back first and forget them last, so that an interruption between the two forgets nothing."""
 
-    def status(current):
+    def status(current: dict[str, Any]) -> dict[str, Any] | None:
         back = plan_of(current).resources
         return {"status": status_patch(back)} if back else None
 
-    def metadata(current):
+    def metadata(current: dict[str, Any]) -> dict[str, Any] | None:
         # Somebody may have changed them once more since they were put back: not forgotten then.
         return None if plan_of(current).resources else plan_of(current).metadata_patch()
 
@@ -162,7 +179,7 @@ def _write(api, node, plan_of):
     )
 
 
-def result_of(nodes, plans):
+def result_of(nodes: dict[str, dict[str, Any]], plans: dict[str, Plan]) -> dict[str, Any]:
     """The module's result; the diff shows per node what is put back and the annotation."""
     before, after = {}, {}
     for name, plan in sorted(plans.items()):

@@ -12,9 +12,12 @@ change of use it leaves old names behind with "0". Where no kubelet runs, both s
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._originals import FIELDS, demand_kept
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_resource_name
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
@@ -23,8 +26,22 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity impo
 SYNC_SECONDS = 10
 KUBELET = "kubelet"
 
+# {capacity: {name: number}, allocatable: {name: number}}
+Resources = dict[str, dict[str, int]]
+if TYPE_CHECKING:
+    # The same for what differs; None is to be removed. (Python 3.9 could not evaluate it.)
+    Changes = dict[str, dict[str, int | None]]
 
-def argument_spec():
+
+class Wish(TypedDict):
+    """What is asked of one node's resources; a prefix where those that begin with it and are not in `set` shall go."""
+
+    set: dict[str, int]
+    remove: AbstractSet[str]
+    prefix: str | None
+
+
+def argument_spec() -> dict[str, Any]:
     """Options of node_status besides authentication; the documentation in plugins/modules/node_status.py mirrors it."""
     return {
         "nodes": {
@@ -46,7 +63,7 @@ def argument_spec():
     }
 
 
-def problems_of_resources(where, resources, to_remove):
+def problems_of_resources(where: str, resources: dict[str, Any] | None, to_remove: list[str] | None) -> list[str]:
     """Strings for every name, quantity or contradiction that can't be, in one pair of resources and resources_to_remove."""
     problems = []
     for name, quantity in (resources or {}).items():
@@ -66,7 +83,7 @@ def problems_of_resources(where, resources, to_remove):
     return problems
 
 
-def validate(params):
+def validate(params: dict[str, Any]) -> None:
     """Raise one ApiError that names everything wrong with the options."""
     problems = _nodes.problems_of_names(params["nodes"]) + problems_of_resources(
         "", params["resources"], params["resources_to_remove"]
@@ -81,7 +98,7 @@ def validate(params):
     _nodes.refuse(problems, "the resources asked for can't be set")
 
 
-def wish_of(entry, params):
+def wish_of(entry: dict[str, Any], params: dict[str, Any]) -> Wish:
     """What is asked of one node: {set: {name: int}, remove: {names}, prefix: str or None}. The entry wins over what is said for all."""
     own, own_removals = entry["resources"] or {}, set(entry["resources_to_remove"] or [])
     resources = {name: quantity for name, quantity in params["resources"].items() if name not in own_removals}
@@ -93,7 +110,7 @@ def wish_of(entry, params):
     }
 
 
-def extended(node):
+def extended(node: dict[str, Any]) -> Resources:
     """A node's extended resources: {capacity: {name: int}, allocatable: {name: int}}."""
     status = node.get("status") or {}
     return {
@@ -106,31 +123,36 @@ def extended(node):
     }
 
 
-def difference(current, wish):
+def difference(current: Resources, wish: Wish) -> Changes:
     """What differs, per field: {capacity: {name: int, or None to remove}, allocatable: the same}."""
     present = set(current["capacity"]) | set(current["allocatable"])
     gone = {
         name for name in present if name in wish["remove"] or (wish["prefix"] and name.startswith(wish["prefix"]))
     } - set(wish["set"])
-    changes = {}
+    changes: Changes = {}
     for field in FIELDS:
         changes[field] = {
             name: quantity for name, quantity in wish["set"].items() if current[field].get(name) != quantity
         }
-        changes[field].update({name: None for name in gone if name in current[field]})
+        changes[field].update(dict.fromkeys(name for name in gone if name in current[field]))
     return changes
 
 
-def patch_of(changes):
+def patch_of(changes: Changes) -> dict[str, dict[str, str | None]] | None:
     """The status of a merge patch: every name that differs in either field is written in both, as the kubelet wants it."""
-    names = {**changes["allocatable"], **changes["capacity"]}
+    names = _either(changes)
     value = {name: None if quantity is None else str(quantity) for name, quantity in sorted(names.items())}
     return {"capacity": value, "allocatable": dict(value)} if value else None
 
 
-def owned_by_kubelet(node):
+def _either(changes: Changes) -> dict[str, int | None]:
+    """What differs in one field or in both."""
+    return {**changes["allocatable"], **changes["capacity"]}
+
+
+def owned_by_kubelet(node: dict[str, Any]) -> set[str]:
     """The names whose capacity the kubelet wrote last, by the node's managedFields (the device plugins' resources)."""
-    names = set()
+    names: set[str] = set()
     for entry in node["metadata"].get("managedFields") or []:
         if entry.get("manager") == KUBELET and entry.get("subresource") == "status":
             fields = (entry.get("fieldsV1") or {}).get("f:status", {}).get("f:capacity", {})
@@ -138,12 +160,12 @@ def owned_by_kubelet(node):
     return names
 
 
-def has_kubelet(node):
+def has_kubelet(node: dict[str, Any]) -> bool:
     """Whether a kubelet reports this node's status; KWOK's nodes and nodes made by hand have none."""
     return any(entry.get("manager") == KUBELET for entry in node["metadata"].get("managedFields") or [])
 
 
-def refusals(node, wish, force):
+def refusals(node: dict[str, Any], wish: Wish, force: bool) -> list[str]:
     """Strings for the changes that the kubelet would undo at its next sync: its own resources above zero."""
     if force:
         return []
@@ -157,7 +179,7 @@ def refusals(node, wish, force):
     ]
 
 
-def run(api, params, check_mode):
+def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Bring the resources of params["nodes"] about; returns the module's result."""
     validate(params)
     wishes = {entry["name"]: wish_of(entry, params) for entry in params["nodes"]}
@@ -179,13 +201,13 @@ def run(api, params, check_mode):
     )
 
 
-def lagging(node, wish):
+def lagging(node: dict[str, Any], wish: Wish) -> bool:
     """Whether only allocatable differs and a kubelet is there that will bring it about."""
     changes = difference(extended(node), wish)
     return bool(changes["allocatable"]) and not changes["capacity"] and has_kubelet(node)
 
 
-def await_kubelets(api, found, wishes, version):
+def await_kubelets(api: Api, found: dict[str, dict[str, Any]], wishes: dict[str, Wish], version: str) -> None:
     """Give kubelets the time of one sync to let allocatable follow capacity; updates `found` with what is seen."""
     behind = {name for name in wishes if lagging(found[name], wishes[name])}
     end = time.monotonic() + SYNC_SECONDS
@@ -202,8 +224,8 @@ def await_kubelets(api, found, wishes, version):
                 break
 
 
-def _write(api, node, wish, params):
-    def plan(current):
+def _write(api: Api, node: dict[str, Any], wish: Wish, params: dict[str, Any]) -> tuple[Resources, Resources]:
+    def plan(current: dict[str, Any]) -> dict[str, Any] | None:
         # After a conflict: a device plugin may have registered the name meanwhile.
         refused = refusals(current, wish, params["force"])
         if refused:
@@ -216,26 +238,26 @@ def _write(api, node, wish, params):
     before, after = _nodes.patch_until_current(api, node, plan, "status")
     left = difference(extended(after), wish)
     if patch_of(left):
-        names = ", ".join(sorted({**left["capacity"], **left["allocatable"]}))
+        names = ", ".join(sorted(_either(left)))
         raise ApiError(
             f"the API server accepted the status but its answer does not hold what was asked for {names}; something changes it on its way"
         )
     return extended(before), extended(after)
 
 
-def foreseen(current, wish):
+def foreseen(current: Resources, wish: Wish) -> Resources:
     """What a node's extended resources become when the difference is written (check mode)."""
-    written = patch_of(difference(current, wish))["capacity"]
-    merged = {field: {**current[field], **written} for field in FIELDS}
-    return {field: {name: int(value) for name, value in merged[field].items() if value is not None} for field in FIELDS}
+    written = _either(difference(current, wish))
+    merged: Changes = {field: {**current[field], **written} for field in FIELDS}
+    return {field: {name: value for name, value in merged[field].items() if value is not None} for field in FIELDS}
 
 
-def _shown(resources):
+def _shown(resources: Resources) -> dict[str, dict[str, str]]:
     """Quantities as the strings of whole numbers: 2000, where the API answers 2k."""
     return {field: {name: str(resources[field][name]) for name in sorted(resources[field])} for field in FIELDS}
 
 
-def result_of(names, pairs):
+def result_of(names: Iterable[str], pairs: dict[str, tuple[Resources, Resources]]) -> dict[str, Any]:
     """The module's result from {name: (resources before, resources after)}; the diff holds only what changes."""
     nodes, before, after = [], {}, {}
     for name in names:

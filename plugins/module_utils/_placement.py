@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import ApiError
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._nodes import refuse
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_dns_subdomain
@@ -21,8 +22,11 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests 
 # Seconds after which a watch is opened anew, so that a connection that died unnoticed costs no more than this.
 LONGEST_WATCH = 60
 
+# Inside the class Waiting, `list` is its method.
+Names = list[str]
 
-def argument_spec():
+
+def argument_spec() -> dict[str, Any]:
     """Options of placement_info besides authentication; the documentation in plugins/modules/placement_info.py mirrors it."""
     return {
         "namespace": {"type": "str", "required": True},
@@ -32,7 +36,7 @@ def argument_spec():
     }
 
 
-def validate(params):
+def validate(params: dict[str, Any]) -> None:
     """Raise one ApiError that names everything wrong with the options."""
     wrong = invalid_dns_subdomain(params["namespace"])
     problems = [f"namespace {params['namespace']!r}: {wrong}"] if wrong else []
@@ -44,7 +48,7 @@ def validate(params):
     refuse(problems, "these Pods can't be looked for")
 
 
-def is_decided(pod):
+def is_decided(pod: dict[str, Any] | None) -> bool:
     """Whether the scheduler has decided: assigned a node, or said Unschedulable. A Pod on its way out counts as gone."""
     if pod is None or pod["metadata"].get("deletionTimestamp"):
         return False
@@ -54,7 +58,7 @@ def is_decided(pod):
     )
 
 
-def last_seen(pod):
+def last_seen(pod: dict[str, Any] | None) -> str:
     """A few words on a Pod without a decision, for the message of a time-out."""
     if pod is None:
         return "does not exist"
@@ -68,7 +72,7 @@ def last_seen(pod):
     return "exists, and no scheduler has looked at it: does the scheduler run, is spec.schedulerName right?"
 
 
-def placement_of(pod):
+def placement_of(pod: dict[str, Any]) -> dict[str, Any]:
     """One entry of RV(placements) from a Pod object."""
     node, condition = pod["spec"].get("nodeName"), scheduled_condition(pod)
     return {
@@ -86,26 +90,26 @@ def placement_of(pod):
 class Waiting:
     """The Pods asked for as last seen: `seen` is {name: Pod}, `names` are the asked names, or None for a selector."""
 
-    def __init__(self, api, params):
+    def __init__(self, api: Api, params: dict[str, Any]) -> None:
         self.api = api
         self.namespace = params["namespace"]
-        self.names = list(dict.fromkeys(params["pods"])) if params["pods"] is not None else None
+        self.names: Names | None = list(dict.fromkeys(params["pods"])) if params["pods"] is not None else None
         self.narrow = {"label_selector": params["label_selector"]} if params["label_selector"] else {}
         if self.names is not None and len(self.names) == 1:
             self.narrow = {"field_selector": f"metadata.name={self.names[0]}"}
-        self.seen = {}
+        self.seen: dict[str, dict[str, Any]] = {}
 
-    def order(self):
+    def order(self) -> Names:
         """The names to report on: as asked, or ascending for a selector."""
         return sorted(self.seen) if self.names is None else self.names
 
-    def undecided(self):
+    def undecided(self) -> Names:
         """The names without a decision. A selector that matches nothing has one too: its text."""
         if self.names is None and not self.seen:
             return [f"any Pod with {self.narrow['label_selector']}"]
         return [name for name in self.order() if not is_decided(self.seen.get(name))]
 
-    def list(self):
+    def list(self) -> str:
         """Take in the present state; returns the resourceVersion to watch from."""
         pods, version = self.api.list("pods", self.namespace, **self.narrow)
         self.seen = {}
@@ -113,7 +117,7 @@ class Waiting:
             self._take("ADDED", pod)
         return version
 
-    def wait(self, end):
+    def wait(self, end: float) -> None:
         """Watch until all is decided or the clock (monotonic) has reached `end`."""
         version = self.list()
         while self.undecided() and time.monotonic() < end:
@@ -129,7 +133,7 @@ class Waiting:
                 # Something closes watches at once; don't ask in a tight loop.
                 time.sleep(0.2)
 
-    def _watch_once(self, version, seconds):
+    def _watch_once(self, version: str, seconds: float) -> str:
         for kind, pod in self.api.watch("pods", version, seconds, self.namespace, **self.narrow):
             version = pod["metadata"]["resourceVersion"]
             self._take(kind, pod)
@@ -137,7 +141,7 @@ class Waiting:
                 break
         return version
 
-    def _take(self, kind, pod):
+    def _take(self, kind: str, pod: dict[str, Any]) -> None:
         name = pod["metadata"].get("name")
         if kind == "DELETED":
             self.seen.pop(name, None)
@@ -145,7 +149,7 @@ class Waiting:
             self.seen[name] = pod
 
 
-def run(api, params, check_mode):
+def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Wait for the scheduler's decisions and return the module's result. In check mode it looks once and doesn't wait."""
     validate(params)
     waiting = Waiting(api, params)

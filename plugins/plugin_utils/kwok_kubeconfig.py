@@ -46,7 +46,8 @@ def is_ready(server: str, pki: Path) -> bool:
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
         with opener.open(f"{server}/readyz", timeout=5) as answer:
-            return answer.status == 200
+            status: int = answer.status
+            return status == 200
     except OSError:
         return False
 
