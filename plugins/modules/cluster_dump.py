@@ -20,22 +20,22 @@ description:
     counts, and whether the Pod has ended (V(Succeeded) or V(Failed)), because a kubelet goes on reporting about a Pod that was placed.
   - Files are replaced whole, never left half written, those of nodes with mode C(0644), those of Pods, whose
     environment may hold secrets, with C(0600). Missing folders are made.
-  - This is an action plugin and always runs on the controller, whatever the host of the play. The objects themselves never
-    become part of a variable or a result.
+  - The objects themselves never become part of a variable or a result.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
-requirements:
-  - kubernetes (Python library) on the controller
+  - gpuwl.sandbox._kubernetes
+  - gpuwl.sandbox._attributes
+  - gpuwl.sandbox._attributes.controller
 attributes:
   check_mode:
-    description: Can run in check mode, reads the cluster and says what would be written.
     support: full
+    details: Reads the cluster and says what would be written.
   diff_mode:
-    description: Names the objects that came, went or changed; never shows their content.
     support: full
+    details: Names the objects that came, went or changed; never shows their content.
   idempotent:
-    description: Writes nothing when nothing differs but what changes by itself.
     support: full
+    details: Writes nothing when nothing differs but what changes by itself.
 options:
   dumps:
     description: The files to write.
@@ -55,7 +55,15 @@ options:
         type: path
         required: true
 seealso:
-  - module: gpuwl.sandbox.placement_info
+  - plugin: gpuwl.sandbox.consistency
+    plugin_type: filter
+    description: Judges the saved nodes.
+  - plugin: gpuwl.sandbox.decisions
+    plugin_type: filter
+    description: Reads the saved Pods.
+  - plugin: gpuwl.sandbox.inventory
+    plugin_type: filter
+    description: Counts from both.
 """
 
 EXAMPLES = r"""

@@ -10,19 +10,12 @@ author: gpuwl.sandbox contributors (@gpuwl)
 description:
   - Finds the context in a kubeconfig, makes sure that its cluster answers, and refuses to go on until the context's name has been
     given once more, so that made-up resources never end in a cluster by a slip.
-  - Runs on the controller and changes nothing.
 requirements:
   - kubernetes >= 34
-attributes:
-  check_mode:
-    support: full
-    description: Reads in any mode.
-  diff_mode:
-    support: none
-    description: Nothing changes.
-  idempotent:
-    support: full
-    description: Nothing changes.
+extends_documentation_fragment:
+  - gpuwl.sandbox._attributes
+  - gpuwl.sandbox._attributes.reads_only
+  - gpuwl.sandbox._attributes.controller
 options:
   kubeconfig:
     description: Path of the kubeconfig, or several joined by colons as in E(KUBECONFIG).
@@ -40,6 +33,9 @@ options:
     description: Whether nothing will be written, so that O(confirm) is not needed.
     type: bool
     default: false
+seealso:
+  - module: gpuwl.sandbox.kwok_cluster
+  - module: gpuwl.sandbox.kind_cluster
 """
 
 EXAMPLES = r"""

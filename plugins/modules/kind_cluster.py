@@ -17,20 +17,20 @@ description:
 requirements:
   - docker on the controller, and its daemon
   - kind v0.20.0 or newer on the controller
-  - kubernetes (Python library) on the controller
+  - kubernetes >= 34
+extends_documentation_fragment:
+  - gpuwl.sandbox._attributes
+  - gpuwl.sandbox._attributes.controller
 attributes:
-  action:
-    support: full
-    description: Runs on the controller as an action plugin.
   check_mode:
     support: full
-    description: Says whether the cluster would be made, started or removed, and runs only commands that read.
+    details: Runs only commands that read.
   diff_mode:
     support: none
-    description: There is nothing to show but that the cluster comes or goes.
+    details: There is nothing to show but that the cluster comes or goes.
   idempotent:
     support: full
-    description: A cluster that answers is left alone.
+    details: A cluster that answers is left alone.
 options:
   state:
     description:
@@ -68,6 +68,12 @@ options:
       - Making a cluster may take twenty minutes besides, because kind may have to fetch the node image.
     type: int
     default: 120
+seealso:
+  - module: gpuwl.sandbox.kwok_cluster
+    description: Needs no docker.
+  - name: kind
+    description: The program that makes the cluster.
+    link: https://kind.sigs.k8s.io/
 """
 
 EXAMPLES = r"""

@@ -13,19 +13,20 @@ description:
   - What runs is read from C(/proc), never from pid files, so that a dead component is started again, a stale pid file harms
     nobody, and removal ends this cluster's processes alone.
   - A running cluster of the same version is reused; a stopped or half dead one is started again with its data.
+extends_documentation_fragment:
+  - gpuwl.sandbox._attributes
+  - gpuwl.sandbox._attributes.controller
 attributes:
-  action:
-    support: full
-    description: Runs on the controller as an action plugin.
   check_mode:
     support: full
-    description: Says whether the cluster would be started or removed.
   diff_mode:
     support: none
-    description: There is nothing to show but that the cluster starts or stops.
+    details: There is nothing to show but that the cluster starts or stops.
   idempotent:
     support: full
-    description: A running cluster is left alone.
+    details: A running cluster is left alone.
+  platform:
+    platforms: Linux
 options:
   state:
     description: Whether the cluster shall run, or shall be gone with its processes, data and kubeconfig.
@@ -60,6 +61,14 @@ options:
     description: Seconds to wait for the cluster to be ready, and for another run that works on the same cluster.
     type: int
     default: 120
+seealso:
+  - module: gpuwl.sandbox.kwok_nodes
+    description: Gives the cluster its nodes.
+  - module: gpuwl.sandbox.kind_cluster
+    description: Has nodes with real kubelets.
+  - name: KWOK
+    description: The program that plays the kubelets.
+    link: https://kwok.sigs.k8s.io/
 """
 
 EXAMPLES = r"""

@@ -18,19 +18,16 @@ description:
   - Unlike M(kubernetes.core.k8s) it can change the capacity of a node that exists, which is part of its status.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
-requirements:
-  - python >= 3.11
-  - kubernetes >= 34
+  - gpuwl.sandbox._kubernetes
+  - gpuwl.sandbox._attributes
 attributes:
   check_mode:
     support: full
-    description: Says what would be created, updated and removed.
   diff_mode:
     support: full
-    description: Shows what changes per node.
+    details: Shows what changes, by node.
   idempotent:
     support: full
-    description: Nodes that are as they should be are left alone.
 options:
   nodes:
     description: All the nodes that there shall be, in the order in which they are made.
@@ -61,6 +58,12 @@ options:
     description: Seconds to wait for the nodes to be Ready.
     type: int
     default: 120
+seealso:
+  - module: gpuwl.sandbox.node_labels
+  - module: gpuwl.sandbox.node_status
+  - plugin: gpuwl.sandbox.pool_nodes
+    plugin_type: filter
+    description: Gives the nodes from declared pools.
 """
 
 EXAMPLES = r"""

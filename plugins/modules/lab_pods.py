@@ -21,19 +21,16 @@ description:
   - Does not wait for the scheduler; that is what M(gpuwl.sandbox.placement_info) is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
-requirements:
-  - python >= 3.11
-  - kubernetes >= 34
+  - gpuwl.sandbox._kubernetes
+  - gpuwl.sandbox._attributes
 attributes:
   check_mode:
     support: full
-    description: Says what would be created, replaced and removed.
   diff_mode:
     support: full
-    description: Shows what each Pod asks for, before and after.
+    details: Shows what each Pod asks for, before and after.
   idempotent:
     support: full
-    description: Pods that are as they should be are left alone.
 options:
   pods:
     description: The definitions of all the Pods that there shall be, each with its namespace.
@@ -44,6 +41,11 @@ options:
     description: Seconds to wait for deleted Pods and namespaces to be gone, and for a new namespace to take Pods.
     type: int
     default: 60
+seealso:
+  - module: gpuwl.sandbox.placement_info
+  - plugin: gpuwl.sandbox.request_pods
+    plugin_type: filter
+    description: Names the Pods of declared requests.
 """
 
 EXAMPLES = r"""

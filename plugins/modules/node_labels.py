@@ -19,25 +19,17 @@ description:
   - When the API fails midway, the failed result holds RV(written) and RV(not_written). Running the task again does the rest.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
-  - PyYAML >= 3.11
+  - gpuwl.sandbox._kubernetes
+  - gpuwl.sandbox._attributes
 attributes:
   check_mode:
-    description: Reads the nodes and says what would change. Nothing is sent that could change anything.
     support: full
+    details: Reads the nodes. Nothing is sent that could change anything.
   diff_mode:
-    description: Shows the labels that change, by node, and no others.
     support: full
+    details: Shows the labels that change, by node, and no others.
   idempotent:
-    description: A second run finds no difference and writes nothing.
     support: full
-  action_group:
-    description: Use C(group/gpuwl.sandbox.gpuwl) in C(module_defaults) to set the connection for all modules of this collection.
-    support: full
-    membership:
-      - gpuwl.sandbox.gpuwl
 options:
   nodes:
     description:

@@ -21,19 +21,16 @@ description:
     registered meanwhile is the kubelet's and stays.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
-requirements:
-  - python >= 3.11
-  - kubernetes >= 34
+  - gpuwl.sandbox._kubernetes
+  - gpuwl.sandbox._attributes
 attributes:
   check_mode:
     support: full
-    description: Says what would be kept and put back.
   diff_mode:
     support: full
-    description: Shows the labels and resources that are put back, and what is kept before and after.
+    details: Shows the labels and resources that are put back, and what is kept before and after.
   idempotent:
     support: full
-    description: Where nothing is to be kept or put back, nothing is written.
 options:
   nodes:
     description:

@@ -18,27 +18,13 @@ description:
   - When the time is up the task fails and names the Pods without a decision and what was last seen of each.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
-requirements:
-  - python >= 3.11
-  - kubernetes >= 24.2.0
-  - PyYAML >= 3.11
+  - gpuwl.sandbox._kubernetes
+  - gpuwl.sandbox._attributes
+  - gpuwl.sandbox._attributes.reads_only
 attributes:
   check_mode:
-    description:
-      - Changes nothing. In check mode it looks once and does not wait, because the Pods of tasks before it were not created; those without a
-        decision stand in RV(undecided).
     support: full
-  diff_mode:
-    description: Changes nothing, so there is nothing to show.
-    support: N/A
-  idempotent:
-    description: Changes nothing.
-    support: N/A
-  action_group:
-    description: Use C(group/gpuwl.sandbox.gpuwl) in C(module_defaults) to set the connection for all modules of this collection.
-    support: full
-    membership:
-      - gpuwl.sandbox.gpuwl
+    details: Looks once and does not wait, because the Pods of tasks before it were not created; those without a decision stand in RV(undecided).
 options:
   namespace:
     description: The namespace of the Pods.
@@ -60,7 +46,11 @@ options:
     type: int
     default: 60
 seealso:
+  - module: gpuwl.sandbox.lab_pods
   - module: kubernetes.core.k8s_info
+  - plugin: gpuwl.sandbox.placement_records
+    plugin_type: filter
+    description: Makes records of the decisions.
 """
 
 EXAMPLES = r"""

@@ -11,19 +11,17 @@ description:
   - Writes text and JSON files below one folder of the controller. A file is replaced whole or not at all, and only where its
     content or mode differs.
   - One call takes milliseconds for any number of files, where a task per file takes a fraction of a second each.
+extends_documentation_fragment:
+  - gpuwl.sandbox._attributes
+  - gpuwl.sandbox._attributes.controller
 attributes:
-  action:
-    support: full
-    description: Runs on the controller as an action plugin.
   check_mode:
     support: full
-    description: Says which files would be written or removed.
   diff_mode:
     support: full
-    description: Shows each file that changes, before and after.
+    details: Shows each file that changes, before and after.
   idempotent:
     support: full
-    description: A file that is as it should be is left alone.
 options:
   root:
     description: Folder that all paths are relative to. Nothing outside it is written.
@@ -64,6 +62,12 @@ options:
     type: list
     elements: str
     default: []
+seealso:
+  - module: ansible.builtin.copy
+  - plugin: gpuwl.sandbox.check_records
+    plugin_type: filter
+  - plugin: gpuwl.sandbox.placement_records
+    plugin_type: filter
 """
 
 EXAMPLES = r"""

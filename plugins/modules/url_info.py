@@ -16,16 +16,9 @@ description:
     M(ansible.builtin.uri) each of these steps may take its timeout, once per address, and one URL waits for the other.
   - No content is read. A server that does not answer is no error.
   - Proxies are taken from the environment, as by M(ansible.builtin.get_url).
-attributes:
-  check_mode:
-    description: Changes nothing.
-    support: full
-  diff_mode:
-    description: Changes nothing, so there is nothing to show.
-    support: N/A
-  idempotent:
-    description: Changes nothing.
-    support: N/A
+extends_documentation_fragment:
+  - gpuwl.sandbox._attributes
+  - gpuwl.sandbox._attributes.reads_only
 options:
   urls:
     description:
@@ -38,6 +31,9 @@ options:
     default: 10
 seealso:
   - module: ansible.builtin.uri
+  - plugin: gpuwl.sandbox.program_plan
+    plugin_type: filter
+    description: Takes the answers.
 """
 
 EXAMPLES = r"""
