@@ -25,7 +25,7 @@ def checkout(tmp_path):
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=False)
     names = [name for name in listed.stdout.decode().split("\0") if name and not (CHECKOUT / name).is_dir()]
     if listed.returncode or not names:  # an unpacked archive
-        names = ["Makefile", "tools/venv", "requirements.txt", "requirements-dev.txt"]
+        names = ["Makefile", "tools/venv", "requirements.txt", "meta/ee-requirements.txt", "requirements-dev.txt"]
     for name in names:
         if (CHECKOUT / name).exists():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)

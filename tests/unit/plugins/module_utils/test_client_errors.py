@@ -79,12 +79,6 @@ def test_the_documentation_mirrors_the_options(module, spec):
     assert yaml.safe_load(text.RETURN) and yaml.safe_load(text.EXAMPLES)
 
 
-def test_the_documentation_of_cluster_dump_mirrors_its_options():
-    text = importlib.import_module("ansible_collections.gpuwl.sandbox.plugins.modules.cluster_dump")
-    action = importlib.import_module("ansible_collections.gpuwl.sandbox.plugins.action.cluster_dump")
-    same(action.argument_spec(), yaml.safe_load(text.DOCUMENTATION)["options"])
-
-
 def test_a_token_is_not_told():
     told = str(errors.explain_configuration(ValueError("Invalid header value b'Bearer s3cr3t\\nx'"), __file__))
     assert "Invalid header value" in told and "s3cr3t" not in told
