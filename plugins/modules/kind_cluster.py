@@ -79,15 +79,15 @@ seealso:
 EXAMPLES = r"""
 - name: Have a cluster of three nodes, of which two are workers
   gpuwl.sandbox.kind_cluster:
-    root: ~/gpuwl/control-plane
-    kubeconfig: ~/gpuwl/control-plane/kubeconfig
+    root: ~/gpuwl/kind
+    kubeconfig: ~/gpuwl/kind/kubeconfig
     nodes: [lab-node-0, lab-node-1]
     image: kindest/node:v1.37.2
 
 - name: Delete it
   gpuwl.sandbox.kind_cluster:
-    root: ~/gpuwl/control-plane
-    kubeconfig: ~/gpuwl/control-plane/kubeconfig
+    root: ~/gpuwl/kind
+    kubeconfig: ~/gpuwl/kind/kubeconfig
     state: absent
 """
 

@@ -67,16 +67,17 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Have two nodes
+- name: Have two nodes, of which one takes no Pods but those that ask for GPUs
   gpuwl.sandbox.kwok_nodes:
     kubeconfig: ~/gpuwl/control-plane/kubeconfig
     nodes:
       - name: lab-node-0
         capacity: {cpu: "32", memory: 256Gi, pods: "110"}
-      - name: lab-node-1
-        capacity: {cpu: "32", memory: 256Gi, pods: "110"}
         taints:
           - {key: nvidia.com/gpu, effect: NoSchedule}
+      - name: edge-0
+        capacity: {cpu: "8", memory: 64Gi, pods: "110"}
+        labels: {nvidia.com/gpu.workload.config: container}
 """
 
 RETURN = r"""

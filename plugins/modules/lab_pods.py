@@ -55,13 +55,46 @@ EXAMPLES = r"""
     pods:
       - apiVersion: v1
         kind: Pod
-        metadata: {name: job-container, namespace: gpu-vm}
+        metadata: {name: train-0, namespace: team-a}
         spec:
           containers:
             - name: cuda
               image: nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04
               resources:
                 limits: {nvidia.com/gpu: 1}
+
+- name: Ask for two instead
+  gpuwl.sandbox.lab_pods:
+    kubeconfig: ~/gpuwl/control-plane/kubeconfig
+    pods:
+      - apiVersion: v1
+        kind: Pod
+        metadata: {name: train-0, namespace: team-a}
+        spec:
+          containers:
+            - name: cuda
+              image: nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04
+              resources:
+                limits: {nvidia.com/gpu: 2}
+
+- name: Note in an annotation whose it is, which leaves the Pod where it is
+  gpuwl.sandbox.lab_pods:
+    kubeconfig: ~/gpuwl/control-plane/kubeconfig
+    pods:
+      - apiVersion: v1
+        kind: Pod
+        metadata: {name: train-0, namespace: team-a, annotations: {example.com/owner: team-a}}
+        spec:
+          containers:
+            - name: cuda
+              image: nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04
+              resources:
+                limits: {nvidia.com/gpu: 2}
+
+- name: Ask for nothing any more
+  gpuwl.sandbox.lab_pods:
+    kubeconfig: ~/gpuwl/control-plane/kubeconfig
+    pods: []
 """
 
 RETURN = r"""

@@ -74,8 +74,16 @@ EXAMPLES = r"""
     kubeconfig: ~/.kube/config
     nodes:
       - name: lab-node-0
-        labels: {nvidia.com/gpu.workload.config: container}
-        resources: {nvidia.com/gpu: 4}
+        labels: {nvidia.com/gpu.workload.config: vm-vgpu}
+        resources: {nvidia.com/NVIDIA_A10-12Q: 4}
+
+- name: Change it
+  gpuwl.sandbox.node_labels:
+    kubeconfig: ~/.kube/config
+    nodes:
+      - name: lab-node-0
+        labels: {nvidia.com/gpu.workload.config: vm-vgpu}
+    require_originals: true
 
 - name: Put everything back
   gpuwl.sandbox.node_originals:

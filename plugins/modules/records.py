@@ -75,10 +75,16 @@ EXAMPLES = r"""
   gpuwl.sandbox.records:
     root: ~/gpuwl
     records:
-      - path: out/01-nodes.txt
-        content: ["lab-node-0 container", "lab-node-1 vm-passthrough"]
-      - path: out/run.json
+      - path: out/nodes.txt
+        content: [lab-node-0 container, lab-node-1 vm-passthrough]
+      - path: out/verdict.json
         content: {schema: 1, verdict: ok}
+
+- name: Remove what is out of date, and its folder if nothing else is in it
+  gpuwl.sandbox.records:
+    root: ~/gpuwl
+    absent: [out/verdict.json]
+    folders_absent: [out]
 """
 
 RETURN = r"""

@@ -37,13 +37,20 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See which of two mirrors is there
+- name: See which of two versions a mirror has
   gpuwl.sandbox.url_info:
     urls:
-      near: https://mirror.example.com/v1/SHA256SUMS
-      far: https://mirror.example.org/v1/SHA256SUMS
+      v1.37.2: "{{ mirror }}/v1.37.2/bin/linux/amd64/kubectl.sha256"
+      v1.99.0: "{{ mirror }}/v1.99.0/bin/linux/amd64/kubectl.sha256"
     timeout: 5
-  register: mirrors
+  register: asked
+  vars:
+    mirror: https://mirror.example.com/kubernetes
+
+- name: Name those that it has
+  ansible.builtin.debug:
+    msg: "{{ asked.answers | dict2items | selectattr('value.status', 'eq', 200) | map(attribute='key') }}"
+    # Gives, for example: ["v1.37.2"]
 """
 
 RETURN = r"""
