@@ -112,7 +112,7 @@ kubeconfig:
   description: The kubeconfig's path.
   returned: success
   type: str
-  sample: /home/user/gpuwl/control-plane/kubeconfig
+  sample: /home/me/gpuwl/kind/kubeconfig
 kubernetes_version:
   description: Version of the running cluster.
   returned: O(state=present), not in check mode

@@ -97,12 +97,12 @@ started:
   returned: O(state=present), not in check mode
   type: list
   elements: str
-  sample: [kube-scheduler]
+  sample: [etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok-controller]
 kubeconfig:
   description: The kubeconfig's path.
   returned: O(state=present)
   type: str
-  sample: /home/user/gpuwl/control-plane/kubeconfig
+  sample: /home/me/gpuwl/control-plane/kubeconfig
 kubernetes_version:
   description: Version of the running cluster.
   returned: O(state=present), not in check mode

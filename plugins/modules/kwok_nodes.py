@@ -86,19 +86,19 @@ created:
   returned: success
   type: list
   elements: str
-  sample: [lab-node-0]
+  sample: [edge-0]
 updated:
   description: Names of the nodes whose taints, capacity or labels with a prefix of Kubernetes changed.
   returned: success
   type: list
   elements: str
-  sample: []
+  sample: [lab-node-0]
 removed:
   description: Names of the nodes that were removed.
   returned: success
   type: list
   elements: str
-  sample: []
+  sample: [lab-node-1, lab-node-2]
 """
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _kwok_nodes

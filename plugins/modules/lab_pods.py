@@ -103,36 +103,36 @@ created:
   returned: success
   type: list
   elements: str
-  sample: [gpu-vm/job-container]
+  sample: [team-a/train-0]
 replaced:
   description: The Pods that were deleted and created again, each with the reason.
   returned: success
   type: dict
-  sample: {gpu-vm/job-cross: its request changed}
+  sample: {team-a/train-0: its request changed}
 removed:
   description: The Pods that are no longer asked for and were removed.
   returned: success
   type: list
   elements: str
-  sample: []
+  sample: [gpu-vm/job-container, gpu-vm/job-cross, gpu-vm/vmi-passthrough, gpu-vm/vmi-vgpu]
 namespaces:
   description: The namespaces that were not there and were created.
   returned: success
   type: list
   elements: str
-  sample: [gpu-vm]
+  sample: [team-a]
 namespaces_removed:
   description: The namespaces that were created earlier and were removed.
   returned: success
   type: list
   elements: str
-  sample: []
+  sample: [gpu-vm]
 annotated:
   description: The Pods whose annotations alone changed, such as their place in the order.
   returned: success
   type: list
   elements: str
-  sample: []
+  sample: [team-a/train-0]
 """
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _lab_pods

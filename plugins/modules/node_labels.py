@@ -141,8 +141,12 @@ nodes:
     - name: lab-node-0
       changed: true
       before:
+        app.kubernetes.io/managed-by: gpuwl.sandbox
         kubernetes.io/hostname: lab-node-0
+        nvidia.com/gpu.workload.config: container
       after:
+        app.kubernetes.io/managed-by: gpuwl.sandbox
+        example.com/rack: r7
         kubernetes.io/hostname: lab-node-0
         nvidia.com/gpu.workload.config: container
   contains:
@@ -170,7 +174,7 @@ not_written:
   returned: when the API fails after the first write was begun
   type: list
   elements: str
-  sample: [lab-node-1, lab-node-2]
+  sample: [lab-node-1]
 """
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _node_labels

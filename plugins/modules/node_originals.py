@@ -93,18 +93,30 @@ EXAMPLES = r"""
 
 RETURN = r"""
 kept:
-  description: What is kept from now on, for each node where that changed.
+  description:
+    - What is kept from now on, for each node where that changed, by its name.
+    - Each holds C(labels), name to value, and C(resources), name to the quantities in C(capacity) and C(allocatable). Null and a missing
+      field mean that the node had none.
   returned: success
   type: dict
   sample:
     lab-node-0:
-      labels: {nvidia.com/gpu.workload.config: null}
-      resources: {nvidia.com/gpu: {allocatable: "8", capacity: "8"}}
+      labels:
+        nvidia.com/gpu.workload.config: container
+      resources:
+        nvidia.com/NVIDIA_A10-12Q: {}
+        nvidia.com/gpu: {allocatable: "4", capacity: "4"}
 put_back:
-  description: The labels and resources that were put back, for each node where there were any. Null and a missing field mean removed.
+  description:
+    - The labels and resources that were put back, for each node where there were any, in the form of RV(kept). Null and a missing field
+      mean removed.
   returned: success
   type: dict
-  sample: {}
+  sample:
+    lab-node-0:
+      labels:
+        nvidia.com/gpu.workload.config: container
+      resources: {}
 """
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _node_originals

@@ -198,7 +198,7 @@ not_written:
   returned: when the API fails after the first write was begun
   type: list
   elements: str
-  sample: [lab-node-1, lab-node-2]
+  sample: [lab-node-1]
 """
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _node_status

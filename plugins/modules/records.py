@@ -93,11 +93,11 @@ written:
   returned: success
   type: list
   elements: str
-  sample: [/home/user/gpuwl/out/01-nodes.txt]
+  sample: [/home/me/gpuwl/out/nodes.txt, /home/me/gpuwl/out/verdict.json]
 removed:
   description: Files that were removed, or would be in check mode.
   returned: success
   type: list
   elements: str
-  sample: []
+  sample: [/home/me/gpuwl/out/verdict.json]
 """

@@ -55,12 +55,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 answers:
-  description: What each URL answered, by its name in O(urls).
+  description:
+    - What each URL answered, by its name in O(urls).
+    - Each holds C(status), the status of HTTP or V(-1) where there was no answer, and C(msg), which is V(OK) or what was wrong.
   returned: success
   type: dict
   sample:
-    near: {status: 200, msg: OK}
-    far: {status: -1, msg: no answer within 5 s}
+    v1.37.2: {status: 200, msg: OK}
+    v1.99.0: {status: 404, msg: "HTTP Error 404: File not found"}
 """
 
 import threading
