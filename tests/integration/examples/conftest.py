@@ -49,7 +49,9 @@ def documented(kind: str, name: str) -> dict:
         found = yaml.safe_load((ROOT / "plugins" / "filter" / f"{name}.yml").read_text("utf-8"))
     else:
         text = (ROOT / "plugins" / "modules" / f"{name}.py").read_text("utf-8")
-        found = {key: yaml.safe_load(value) for key, value in re.findall(r'^([A-Z]+) = r"""\n(.*?)"""', text, re.M | re.S)}
+        found = {
+            key: yaml.safe_load(value) for key, value in re.findall(r'^([A-Z]+) = r"""\n(.*?)"""', text, re.M | re.S)
+        }
     examples = found.get("EXAMPLES") or []
     return {**found, "EXAMPLES": yaml.safe_load(examples) if isinstance(examples, str) else examples}
 
@@ -73,13 +75,20 @@ def twice(tasks: list[dict]) -> list[dict]:
 
 def play(name: str, tasks: list[dict], **keywords) -> dict:
     # An example that fails is told by its own test, and the others go on.
-    return {"name": name, "hosts": "localhost", "gather_facts": False, "ignore_errors": True, "tasks": tasks, **keywords}
+    return {
+        "name": name,
+        "hosts": "localhost",
+        "gather_facts": False,
+        "ignore_errors": True,
+        "tasks": tasks,
+        **keywords,
+    }
 
 
 def plays() -> list[dict]:
     examples = {
         f"gpuwl.sandbox.{name} {kind}": documented(kind, name)["EXAMPLES"]
-        for kind, names in (("module", MODULES), ("filter", FILTERS))
+        for kind, names in (("filter", FILTERS), ("module", MODULES))
         for name in names
     }
     cluster = examples.pop("gpuwl.sandbox.kwok_cluster module")
@@ -98,7 +107,10 @@ def failures() -> list[dict]:
     """Tasks that fail as the documentation says of some returned values: the API gives up between two nodes' writes."""
     node = {"name": "lab-node-0", "labels": {"example.com/rack": "r8"}, "resources": {"example.com/nic": 2}}
     kept = {"gpuwl.sandbox.node_originals": {"nodes": [node]}}
-    wanted = {name: [{"name": f"lab-node-{number}", name: node[name]} for number in (0, 1)] for name in ("labels", "resources")}
+    wanted = {
+        name: [{"name": f"lab-node-{number}", name: node[name]} for number in (0, 1)]
+        for name in ("labels", "resources")
+    }
     return [
         {"name": "keep one of two", **kept},
         {"name": "node_labels", "gpuwl.sandbox.node_labels": {"nodes": wanted["labels"], "require_originals": True}},
