@@ -50,7 +50,8 @@ def documented(kind: str, name: str) -> dict:
     else:
         text = (ROOT / "plugins" / "modules" / f"{name}.py").read_text("utf-8")
         found = {
-            key: yaml.safe_load(value) for key, value in re.findall(r'^([A-Z]+) = r"""\n(.*?)"""', text, re.M | re.S)
+            key: yaml.safe_load(value)
+            for key, value in re.findall(r'^([A-Z]+) = r"""\n(.*?)"""', text, re.MULTILINE | re.DOTALL)
         }
     examples = found.get("EXAMPLES") or []
     return {**found, "EXAMPLES": yaml.safe_load(examples) if isinstance(examples, str) else examples}
@@ -96,11 +97,9 @@ def plays() -> list[dict]:
     begin = play("gpuwl.sandbox.kwok_cluster module", twice(cluster[:1]))
     end = play("gpuwl.sandbox.kwok_cluster module", twice(cluster[1:]))
     setting = play(SETTING, yaml.safe_load((HERE / "before.yml").read_text()), ignore_errors=False)
-    between = [play(name, twice(tasks)) for name, tasks in {**examples, **last}.items()]
-    at_last = list(last)[0]
-    place = next(index for index, entry in enumerate(between) if entry["name"] == at_last)
-    between[place:place] = [play(FAILURES, failures()), play(GROUP, group_tasks(), module_defaults=group_defaults())]
-    return [begin, setting, *between, end]
+    first, final = ([play(name, twice(tasks)) for name, tasks in some.items()] for some in (examples, last))
+    extra = [play(FAILURES, failures()), play(GROUP, group_tasks(), module_defaults=group_defaults())]
+    return [begin, setting, *first, *extra, *final, end]
 
 
 def failures() -> list[dict]:
