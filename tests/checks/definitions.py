@@ -1,0 +1,273 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks. Each one proves that it looked at something: most tools are content with no file, no test or no program."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from results import Counted, count
+from workplace import LOGS, NEWEST, OLDEST, ROOT, Environment, Failed, files
+
+
+@dataclass
+class Run:
+    """One check under way: its log, the processes it has started, and what it counted."""
+
+    name: str
+    left_out: list[str] = field(default_factory=list)
+    tests: Counted | None = None
+    process: subprocess.Popen | None = None
+
+    @property
+    def log(self) -> Path:
+        return LOGS / f"{self.name}.log"
+
+    def program(self, *command: str, cwd: Path = ROOT, environment: dict[str, str] | None = None) -> str:
+        """Run a program to its end and return its output, which also goes to the log. Raises Failed unless it exits with 0."""
+        variables = NEWEST.variables() if environment is None else environment
+        if not shutil.which(command[0], path=variables["PATH"]):
+            raise Failed(f"there is no program {command[0]}: run `make venv-test`")
+        with self.log.open("a+", encoding="utf-8", errors="replace") as log:
+            log.write(f"$ {' '.join(command)}\n")
+            log.flush()
+            begin = log.tell()
+            self.process = subprocess.Popen(
+                command, cwd=cwd, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+            code = self.process.wait()
+            log.seek(begin)
+            output = log.read()
+        if code:
+            raise Failed(f"{command[0]} ended with {code}")
+        return output
+
+
+GROUPS = ("lint", "unit", "sanity", "integration")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check by its name, the group that a make target runs, and what it does."""
+
+    name: str
+    group: str  # one of GROUPS
+    run: Callable[[Run], None]
+    # Long ones begin first.
+    minutes: float = 0
+
+
+def expect(pattern: str, output: str, what: str) -> str:
+    """The first group of a pattern that the output must match, or else the check looked at nothing."""
+    found = re.search(pattern, output)
+    if not found:
+        raise Failed(f"{what}: the output does not say so")
+    return found.group(1)
+
+
+def ruff(run: Run) -> None:
+    run.program("ruff", "check", ".")
+    output = run.program("ruff", "format", "--check", ".")
+    seen, there = int(expect(r"(\d+) files? already formatted", output, "ruff saw files")), len(files("*.py"))
+    if seen != there:
+        raise Failed(f"ruff looked at {seen} files of {there}")
+
+
+def yamllint(run: Run) -> None:
+    names = files("*.yml", "*.yaml", ".yamllint")
+    if not names:
+        raise Failed("there is no YAML file to look at")
+    run.program("yamllint", "--strict", *names)
+
+
+def types(run: Run) -> None:
+    modules = len(files("plugins/module_utils/*.py", "plugins/plugin_utils/*.py"))
+    seen = int(expect(r"no issues found in (\d+) source files", run.program("mypy"), "mypy saw files"))
+    # Folders without __init__.py count as files too.
+    if seen < modules:
+        raise Failed(f"mypy looked at {seen} files of {modules}")
+
+
+def licences(run: Run) -> None:
+    output = run.program("reuse", "lint")
+    expect(r"Files with license information: ([1-9]\d*) / \1\n", output, "every file has a licence")
+
+
+def changelog(run: Run) -> None:
+    if not files("changelogs/fragments/*.yml", "changelogs/changelog.yaml"):
+        raise Failed("there is no changelog fragment and no changelog to look at")
+    run.program("antsibull-changelog", "lint")
+    if (ROOT / "changelogs" / "changelog.yaml").exists():
+        run.program(
+            "antsibull-changelog", "lint-changelog-yaml", "--no-semantic-versioning", "changelogs/changelog.yaml"
+        )
+
+
+def docs(run: Run) -> None:
+    if not files("docs/docsite/rst/*.rst"):
+        raise Failed("there is no page to look at")
+    command = ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "--validate-collection-refs", "all"]
+    run.program(*command, "--disallow-unknown-collection-refs", str(NEWEST.collection))
+
+
+def script(run: Run) -> None:
+    run.program("python", "tests/make_script.py", "--check")
+
+
+def ansible_lint(run: Run) -> None:
+    command = ["ansible-lint", "--offline", "--strict", "--profile", "production"]
+    output = run.program(*command, cwd=NEWEST.collection)
+    expect(r"Passed: 0 failure\(s\), 0 warning\(s\) in ([1-9]\d*) files", output, "ansible-lint saw files")
+    expect(
+        r"(production) +profile|Last profile that met the validation criteria was '(?:production)'",
+        output,
+        "production",
+    )
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Test files of the checkout, each of which must appear in the junit file."""
+
+    paths: list[str]
+    but: list[str] = field(default_factory=list)
+
+    def files(self) -> set[str]:
+        return set(_test_files(self.paths)) - set(_test_files(self.but))
+
+    def __call__(self, run: Run) -> None:
+        junit = LOGS / f"{run.name}.xml"
+        # The user's own HOME: the programs of the control plane lie in its cache, docker's settings beside it.
+        path = f"{NEWEST.venv / 'bin'}:{os.environ['PATH']}"
+        options = ["-rfEs", "-p", "no:cacheprovider", f"--junitxml={junit}", *(f"--ignore={path}" for path in self.but)]
+        try:
+            run.program("python", "-m", "pytest", *options, *self.paths, environment={**os.environ, "PATH": path})
+        finally:
+            tested(run, [junit], {Path(name).stem for name in self.files()})
+
+
+def _test_files(paths: list[str]) -> list[str]:
+    return [name for path in paths for name in files(path) if Path(name).match("test_*.py")]
+
+
+def all_tests_have_a_check() -> None:
+    """Raise Failed for a test file that no check runs."""
+    run = {name for check in CHECKS if isinstance(check.run, Suite) for name in check.run.files()}
+    forgotten = set(files("tests/test_*.py")) - run - set(files("tests/unit"))
+    if forgotten:
+        raise Failed(f"no check runs {', '.join(sorted(forgotten))}: name it in tests/checks/definitions.py")
+
+
+def tested(run: Run, junit: list[Path], wanted: set[str]) -> None:
+    """Count the tests; none, a failed one, or a test file of which nothing ran, is a failure."""
+    run.tests = count(path for path in junit if path.exists())
+    missing = wanted - run.tests.modules
+    if not wanted or missing or not run.tests.passed:
+        raise Failed(f"no test ran of {', '.join(sorted(missing)) or 'these'}")
+    if run.tests.failed:
+        raise Failed(f"{run.tests.failed} tests failed")
+
+
+def ansible_test(run: Run, environment: Environment, *arguments: str) -> str:
+    command = ["ansible-test", *arguments, "--python", environment.python(), "--color", "no"]
+    return run.program(*command, cwd=environment.collection, environment=environment.variables())
+
+
+def junit_of(environment: Environment, pattern: str) -> list[Path]:
+    return sorted((environment.collection / "tests" / "output" / "junit").glob(pattern))
+
+
+def sanity(run: Run, environment: Environment) -> None:
+    """All tests that this ansible-core lists, on every Python that it knows and that is here."""
+    variables = environment.variables()
+    listed = run.program("ansible-test", "sanity", "--list-tests", cwd=environment.collection, environment=variables)
+    listed = [line for line in listed.splitlines() if re.fullmatch(r"[a-z0-9-]+", line)]
+    command = ["ansible-test", "sanity", "--color", "no", "--junit"]
+    output = run.program(*command, cwd=environment.collection, environment=variables)
+    ran = re.findall(r'^Running sanity test "(.*?)"', output, re.MULTILINE)
+    missing = set(listed) - set(ran)
+    if not listed or missing:
+        raise Failed(f"sanity tests that did not run: {', '.join(sorted(missing)) or 'all'}")
+    # ansible-test only warns about these two.
+    absent = re.findall(r'Required program "(.*?)" not found', output)
+    absent += re.findall(r"WARNING: (.*cannot be.*|.*could not be loaded.*)", output)
+    if absent:
+        raise Failed(f"sanity tests did nothing for want of {', '.join(sorted(set(absent)))}")
+    run.left_out += sorted(set(re.findall(r"WARNING: Skipping (sanity test .*)", output)))
+    run.tests = Counted(passed=len(ran))
+
+
+def units(run: Run, environment: Environment) -> None:
+    wanted = {Path(name).stem for name in files("tests/unit/**/test_*.py")}
+    try:
+        ansible_test(run, environment, "units")
+    finally:
+        tested(run, junit_of(environment, "*-units.xml"), wanted)
+
+
+def targets(run: Run, environment: Environment) -> None:
+    """The integration targets, against a control plane of their own that the collection's role starts."""
+    names = sorted({name.split("/")[3] for name in files("tests/integration/targets/*/aliases")})
+    names = [name for name in names if not name.startswith("setup_")]
+    config = environment.collection / "tests" / "integration" / "integration_config.yml"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuwl"
+    config.write_text(f"---\ncontrol_plane_cache: {str(cache)!r}\n", encoding="utf-8")
+    output = ansible_test(run, environment, "integration")
+    ran = set(re.findall(r"Running (\w+) integration test role", output))
+    if not names or set(names) - ran:
+        raise Failed(f"integration targets that did not run: {', '.join(sorted(set(names) - ran)) or 'all'}")
+    run.tests = count(junit_of(environment, "*.xml"))
+    if not run.tests.passed or run.tests.failed:
+        raise Failed(f"{run.tests.passed} tasks passed, {run.tests.failed} failed")
+
+
+def suite(*paths: str, but: tuple[str, ...] = ()) -> Suite:
+    """A check that runs test files or folders below tests/integration, without some of them."""
+    return Suite([f"tests/integration/{path}" for path in paths], [f"tests/integration/{path}" for path in but])
+
+
+def both(name: str, group: str, function: Callable[[Run, Environment], None], minutes: float) -> list[Check]:
+    """The same check with either ansible-core."""
+    return [
+        Check(f"{name}-{environment.name}", group, lambda run, at=environment: function(run, at), minutes)
+        for environment in (NEWEST, OLDEST)
+    ]
+
+
+CHECKS = [
+    Check("ruff", "lint", ruff),
+    Check("yamllint", "lint", yamllint),
+    Check("licences", "lint", licences),
+    Check("changelog", "lint", changelog),
+    Check("script", "lint", script),
+    Check("types", "lint", types),
+    Check("repository", "lint", Suite(["tests/repository"])),
+    Check("docs", "lint", docs),
+    Check("ansible-lint", "lint", ansible_lint, 1),
+    *both("units", "unit", units, 0.5),
+    *both("sanity", "sanity", sanity, 1),
+    *both("targets", "integration", targets, 1),
+    Check("kind", "integration", suite("control_plane/test_kind.py"), 3),
+    Check("programs", "integration", suite("control_plane/test_downloads.py", "control_plane/test_programs.py"), 3),
+    Check(
+        "control-plane",
+        "integration",
+        suite(
+            "control_plane", but=tuple(f"control_plane/test_{name}.py" for name in ("kind", "downloads", "programs"))
+        ),
+        4,
+    ),
+    Check("existing", "integration", suite("lab/test_existing.py"), 4),
+    Check("lab", "integration", suite("lab", but=("lab/test_existing.py",)), 5),
+    Check("modules", "integration", suite("modules"), 2),
+    Check("molecule", "integration", suite("test_molecule.py"), 1),
+    Check("examples", "integration", suite("examples"), 1),
+    Check("galaxy", "integration", suite("test_galaxy.py"), 1),
+]

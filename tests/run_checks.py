@@ -1,0 +1,172 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the checks, several at a time, and sums up what passed, what failed and what was left out.
+
+    python tests/run_checks.py [NAME...]     a name is a check's or a group's; without any, all run
+    python tests/run_checks.py --list        say the names
+
+The groups run in the order lint, unit, sanity and integration, and none begins after one that failed. Each check's output
+goes to a log below .cache/checks/logs, and is shown where it failed. Exits with 1 if anything failed, 2 for a wrong name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "checks"))
+
+import definitions
+import workplace
+from definitions import CHECKS, GROUPS, Check, Run
+from workplace import Failed
+
+# One more than processors: most checks wait for a while, for servers or for what they have killed.
+WORKERS = (os.cpu_count() or 1) + 1
+SHOWN_LINES = 150
+
+
+class Runner:
+    """The checks of one call: which are under way, and how each ended."""
+
+    def __init__(self, notes: list[str], oldest: bool):
+        self.left_out = list(notes)
+        self.oldest = oldest
+        self.under_way: dict[str, Run] = {}
+        self.passed: list[Run] = []
+        self.failed: list[Run] = []
+        self.seconds: dict[str, float] = {}
+        self.ending = False
+
+    def run_group(self, checks: list[Check]) -> None:
+        """Run checks, long ones first, and return when all of them have ended."""
+        with ThreadPoolExecutor(WORKERS) as pool:
+            # Consumed, so that an error of this program's own is not lost.
+            list(pool.map(self.run, sorted(checks, key=lambda check: -check.minutes)))
+
+    def run(self, check: Check) -> None:
+        if self.ending:
+            return
+        run = self.under_way[check.name] = Run(check.name)
+        began = time.monotonic()
+        try:
+            check.run(run)
+        except Failed as error:
+            self.end(run, str(error), began)
+        except Exception as error:
+            self.end(run, f"the check itself is broken: {error!r}", began)
+            raise
+        else:
+            self.end(run, "", began)
+
+    def end(self, run: Run, problem: str, began: float) -> None:
+        self.seconds[run.name] = time.monotonic() - began
+        del self.under_way[run.name]
+        (self.failed if problem else self.passed).append(run)
+        self.left_out += run.left_out + (run.tests.skipped if run.tests else [])
+        if self.ending:
+            return
+        tests = f"{run.tests.passed} tests" if run.tests else ""
+        say(f"{'FAILED' if problem else 'ok':6} {run.name:14} {self.seconds[run.name]:5.0f} s  {tests}")
+        if problem:
+            text = run.log.read_text(encoding="utf-8", errors="replace") if run.log.exists() else ""
+            say("\n".join(["", *text.splitlines()[-SHOWN_LINES:], f"{run.name}: {problem} (all of it: {run.log})", ""]))
+
+    def interrupt(self) -> None:
+        """Ask what is running to end, as Ctrl-C does, so that no control plane stays behind."""
+        self.ending = True
+        for run in list(self.under_way.values()):
+            if run.process and run.process.poll() is None:
+                run.process.send_signal(signal.SIGINT)
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def chosen(names: list[str]) -> list[Check]:
+    known = {check.name for check in CHECKS} | set(GROUPS)
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        say(f"run_checks.py: {', '.join(wrong)}: no such check or group; expected some of {', '.join(sorted(known))}")
+        raise SystemExit(2)
+    return [check for check in CHECKS if not names or check.name in names or check.group in names]
+
+
+def report(runner: Runner, checks: list[Check], began: float) -> int:
+    """Say how it ended, and return the exit code."""
+    ended = {run.name for run in runner.passed + runner.failed}
+    say("\nChecks\n")
+    for run in sorted(runner.passed + runner.failed, key=lambda run: [check.name for check in checks].index(run.name)):
+        tests = f"{run.tests.passed:5} passed {run.tests.failed:3} failed" if run.tests else ""
+        say(f"  {'ok' if run in runner.passed else 'FAILED':7}{run.name:15}{runner.seconds[run.name]:5.0f} s {tests}")
+    for check in checks:
+        if check.name not in ended:
+            say(f"  not run {check.name}")
+    if runner.left_out:
+        say("\nLeft out\n\n" + "\n".join(f"  {note}" for note in sorted(set(runner.left_out))))
+    # A check that counts no tests is one itself.
+    passed = sum(run.tests.passed if run.tests else 1 for run in runner.passed) + sum(
+        run.tests.passed for run in runner.failed if run.tests
+    )
+    failed = sum(max(run.tests.failed, 1) if run.tests else 1 for run in runner.failed)
+    say(f"\n{len(runner.passed)} of {len(checks)} checks passed in {(time.monotonic() - began) / 60:.1f} min")
+    say(f"{passed} passed, {failed} failed")
+    return 0 if len(runner.passed) == len(checks) else 1
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--list"]:
+        for check in CHECKS:
+            say(f"{check.group:12} {check.name}")
+        return 0
+    checks = chosen(arguments)
+    began = time.monotonic()
+    workplace.PLACE.mkdir(parents=True, exist_ok=True)
+    lock = (workplace.PLACE / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("run_checks.py: the checks run in this checkout already; wait for them, or use another clone")
+        return 1
+    shutil.rmtree(workplace.LOGS, ignore_errors=True)
+    workplace.LOGS.mkdir()
+    try:
+        definitions.all_tests_have_a_check()
+        notes, oldest = workplace.prepare()
+    except Failed as error:
+        say(f"run_checks.py: {error}")
+        return 1
+    checks = [check for check in checks if oldest or not check.name.endswith("-oldest")]
+    runner = Runner(notes, oldest)
+
+    def interrupted(*_signal: object) -> None:
+        runner.interrupt()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
+    threading.Thread(target=heartbeat, args=(runner,), daemon=True).start()
+    for group in GROUPS:
+        runner.run_group([check for check in checks if check.group == group])
+        if runner.failed or runner.ending:
+            break
+    return report(runner, checks, began)
+
+
+def heartbeat(runner: Runner) -> None:
+    """Say each minute what is under way."""
+    while True:
+        time.sleep(60)
+        say(f"...... {', '.join(sorted(runner.under_way))}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
