@@ -15,21 +15,35 @@ export PYTHON
 unexport ANSIBLE_CONFIG ANSIBLE_COLLECTIONS_PATH PYTHONPATH
 RUN := .venv/bin
 
-.PHONY: help lab test unit programs script clean distclean venv venv-test
+# What `make test` runs: names of checks or groups, such as CHECKS="types docs"; without it all of them.
+CHECKS ?=
+
+.PHONY: help lab test lint unit sanity integration programs script readmes checks clean distclean venv venv-test
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 lab: venv ## Set everything up and run the lab (your own: ARGS="-e @my-pools.yml")
 	$(RUN)/ansible-playbook playbooks/lab.yml $(ARGS)
 
-# -rfEs: what was left out is said at the end, besides what failed.
-test: programs venv-test ## Set everything up and run all tests
-	$(RUN)/python tests/make_script.py --check
-	$(RUN)/python -m pytest -rfEs tests/unit tests/integration
+# A group of checks is a name that tests/run_checks.py knows; `make test CHECKS=...` runs single ones.
+test: programs venv-test ## Run all checks and tests, and sum up (single ones: CHECKS="types docs"; which: make checks)
+	$(RUN)/python tests/run_checks.py $(CHECKS)
 
-unit: venv-test ## Run the unit tests alone, in seconds
-	$(RUN)/python -m pytest tests/unit
+checks: ## List the checks by group and name
+	@python3 tests/run_checks.py --list
+
+lint: venv-test ## Run the checks that need no cluster and no other Python: style, types, docs, licences
+	$(RUN)/python tests/run_checks.py lint
+
+unit: venv-test ## Run the unit tests, on the newest and the oldest ansible-core
+	$(RUN)/python tests/run_checks.py unit
+
+sanity: venv-test ## Run ansible-test sanity, on both
+	$(RUN)/python tests/run_checks.py sanity
+
+integration: programs venv-test ## Run the tests against real control planes
+	$(RUN)/python tests/run_checks.py integration
 
 programs: venv ## Have the programs of the control plane and start nothing
 	$(RUN)/ansible-playbook playbooks/programs.yml $(ARGS)
@@ -37,12 +51,15 @@ programs: venv ## Have the programs of the control plane and start nothing
 script: venv ## Make roles/check/files/check-config.sh anew from the rules
 	$(RUN)/python tests/make_script.py
 
+readmes: venv ## Make the roles' READMEs anew from their argument specs
+	$(RUN)/python tests/make_role_readmes.py
+
 clean: venv ## Remove the lab's cluster, its processes and state; records, .venv and programs stay
 	$(RUN)/ansible-playbook playbooks/teardown.yml $(ARGS)
 
-distclean: venv ## Remove the records, the built programs and .venv as well
+distclean: venv ## Remove the records, the built programs, .venv and what the tests keep as well
 	$(RUN)/ansible-playbook playbooks/teardown.yml -e teardown_everything=true $(ARGS)
-	rm -rf .venv
+	rm -rf .venv .venv-oldest .cache
 
 venv:
 	@tools/venv requirements.txt

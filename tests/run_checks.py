@@ -37,9 +37,8 @@ SHOWN_LINES = 150
 class Runner:
     """The checks of one call: which are under way, and how each ended."""
 
-    def __init__(self, notes: list[str], oldest: bool):
+    def __init__(self, notes: list[str]):
         self.left_out = list(notes)
-        self.oldest = oldest
         self.under_way: dict[str, Run] = {}
         self.passed: list[Run] = []
         self.failed: list[Run] = []
@@ -141,12 +140,12 @@ def main(arguments: list[str]) -> int:
     workplace.LOGS.mkdir()
     try:
         definitions.all_tests_have_a_check()
-        notes, oldest = workplace.prepare()
+        notes, oldest = workplace.prepare(any(check.needs_oldest for check in checks))
     except Failed as error:
         say(f"run_checks.py: {error}")
         return 1
-    checks = [check for check in checks if oldest or not check.name.endswith("-oldest")]
-    runner = Runner(notes, oldest)
+    checks = [check for check in checks if oldest or not check.needs_oldest]
+    runner = Runner(notes)
 
     def interrupted(*_signal: object) -> None:
         runner.interrupt()

@@ -123,8 +123,8 @@ def interpreters() -> dict[str, Path]:
     return found
 
 
-def prepare() -> tuple[list[str], bool]:
-    """Have both environments, the copies and the links to interpreters.
+def prepare(oldest: bool) -> tuple[list[str], bool]:
+    """Have the links to interpreters and the copies, with the environment of the oldest ansible-core if it is wanted.
 
     Returns what had to be left out, and whether there is an oldest ansible-core besides the newest.
     """
@@ -135,6 +135,8 @@ def prepare() -> tuple[list[str], bool]:
     for version, path in found.items():
         (links / f"python{version}").symlink_to(path)
     NEWEST.lay_out()
+    if not oldest:
+        return [], False
     if NEWEST.core().startswith(OLDEST_CORE):
         return [
             f"all checks with a newer ansible-core: Python {NEWEST.python()} takes no newer one than {NEWEST.core()}"
