@@ -83,10 +83,12 @@ class Environment:
         installed = next((self.venv / "lib").glob("python3*/site-packages/ansible_collections/kubernetes"), None)
         if installed is None:
             raise Failed(f"{self.venv} has no collection kubernetes.core: remove it and run again")
-        (self.collections / "ansible_collections" / "kubernetes").symlink_to(installed)
-        # A repository of its own: for the checkout's these files are ignored ones, which the tools pass over.
-        for command in (["init", "--quiet"], ["add", "--all"]):
-            subprocess.run(["git", *command], cwd=self.collection, check=True)
+        beside = self.collections / "ansible_collections" / "kubernetes" / "core"
+        shutil.copytree(installed / "core", beside)
+        # Repositories of their own: for the checkout's these files are ignored ones, which the tools pass over.
+        for folder in (self.collection, beside):
+            for command in (["init", "--quiet"], ["add", "--all"]):
+                subprocess.run(["git", *command], cwd=folder, check=True)
         cache = self.home / ".ansible" / "test" / "cache"
         cache.mkdir(parents=True, exist_ok=True)
         # ansible-test fetches this file from a server unless it lies there, under the name of the pip that it wants.
