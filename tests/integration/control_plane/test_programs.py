@@ -32,11 +32,13 @@ HANGS_HALFWAY = "printf half > \"$out\"; touch '{base}/halfway'; while [ ! -e '{
 class Cache:
     """A lab whose programs come from a cache of its own, built by a stand-in for Go."""
 
-    def __init__(self, lab, folder: Path) -> None:
+    def __init__(self, lab, folder: Path, name: str = "") -> None:
+        """name: of one of several caches of a lab, given to the role by its variables."""
         self.lab = lab
-        self.bin = lab.base / "bin"
-        self.bin.mkdir()
-        self.folder = lab.base / "cache" / folder
+        self.base = lab.base / name
+        self.bin = self.base / "bin"
+        self.bin.mkdir(parents=True)
+        self.folder = self.base / "cache" / folder
 
     def fill(self, *but: str) -> None:
         self.folder.mkdir(parents=True)
@@ -44,10 +46,10 @@ class Cache:
             (self.folder / name).symlink_to(self.lab.programs / name)
 
     def go(self, body: str, version: str = "go version go1.99.1 linux/amd64") -> dict[str, str]:
-        body = body.format(programs=self.lab.programs, base=self.lab.base)
+        body = body.format(programs=self.lab.programs, base=self.base)
         # In one step: a shell that still runs the one before reads on in its own file.
         made = self.bin / "go.new"
-        made.write_text(STAND_IN.format(version=version, base=self.lab.base, body=body))
+        made.write_text(STAND_IN.format(version=version, base=self.base, body=body))
         made.chmod(0o755)
         made.replace(self.bin / "go")
         return {"PATH": f"{self.bin}:{os.environ['PATH']}"}
@@ -57,7 +59,7 @@ class Cache:
 
     @property
     def built(self) -> list[str]:
-        return (self.lab.base / "built").read_text().split()
+        return (self.base / "built").read_text().split()
 
     def is_whole(self) -> None:
         """All seven are there, each the same as the true one, and nothing else but the lock."""
@@ -68,9 +70,26 @@ class Cache:
 
 
 @pytest.fixture(scope="module")
-def folder(programs):
+def stand_ins(tmp_path_factory) -> Path:
+    """What the stand-in for the compiler builds: programs that differ, and that nobody starts."""
+    folder = tmp_path_factory.mktemp("programs")
+    for number, name in enumerate(PROGRAMS):
+        (folder / name).write_text(f"#!/bin/sh\necho {name}\n" + "#" * number)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def lab(stand_ins):
+    made = new_lab(stand_ins)
+    yield made
+    made.destroy()
+
+
+@pytest.fixture(scope="module")
+def folder(stand_ins):
     """Where below XDG_CACHE_HOME the programs go, as the playbook says; in check mode it builds nothing."""
-    lab = new_lab(programs)
+    lab = new_lab(stand_ins)
     try:
         shown = lab.play("programs", "--check", control_plane_source="go").succeeded()
         found = Path(re.search(r"control plane are\s+in (/\S+)", shown.output)[1])
@@ -101,23 +120,42 @@ def test_of_a_cache_that_lacks_one_only_this_one_is_built(cache):
     cache.is_whole()
 
 
-@pytest.mark.parametrize("found", ["go version go1.21.0 linux/amd64", "go version go1.9 linux/amd64", None])
-def test_no_go_that_can_build_them(cache, found):
-    environment = cache.go("exit 1", version=found or "")
-    if found is None:
-        (cache.bin / "go").unlink()
-        for tool in ("sh", "uname", "env"):
-            (cache.bin / tool).symlink_to(shutil.which(tool))
-        environment = {"PATH": str(cache.bin)}
-    error = cache.play(environment).error
-    assert "needs Go 1.26" in error and (found or "found: none") in error and "control_plane_path" in error
-    assert not cache.folder.exists()
+def test_what_keeps_from_building(cache):
+    """Each with a cache and a Go of its own; all in one play."""
+    lab, cases, environments, expected = cache.lab, {}, {}, {}
 
+    def case(name: str, *words: str, version: str = "go version go1.99.1 linux/amd64", body: str = WHOLE, **variables):
+        own = Cache(lab, cache.folder.relative_to(lab.base / "cache"), name)
+        environments[name] = own.go(body, version=version)
+        cases[name] = {"control_plane_source": "go", "control_plane_cache": str(own.folder.parent), **variables}
+        expected[name] = words
+        return own
 
-def test_versions_that_go_mod_does_not_pin(cache):
-    error = cache.play(cache.go(WHOLE), control_plane_etcd_version="v3.4.0").error
-    assert "v3.4.0" in error and "control_plane_etcd_version" in error and "path" in error
-    assert not (cache.lab.base / "built").exists()
+    unmade = [
+        case("1.21", "needs Go 1.26", "go version go1.21.0 linux/amd64", version="go version go1.21.0 linux/amd64"),
+        case("1.9", "needs Go 1.26", "go version go1.9 linux/amd64", version="go version go1.9 linux/amd64"),
+        none := case("none", "needs Go 1.26", "found: none", "control_plane_path"),
+        case("another", "v3.4.0", "control_plane_etcd_version", "path", control_plane_etcd_version="v3.4.0"),
+    ]
+    (none.bin / "go").unlink()
+    for tool in ("sh", "uname", "env"):
+        (none.bin / tool).symlink_to(shutil.which(tool))
+    environments["none"] = {"PATH": str(none.bin)}
+    full = case("full", "disk is full", "GiB free", body='head -c 20000000 /dev/zero > "$out"')
+    mount(full.folder, "size=10m")
+    readonly = case("read-only", "XDG_CACHE_HOME")
+    mount(readonly.folder.parent, "ro")
+    said = (
+        ("checksum", "verifying k8s.io/api@v0.37.2: checksum mismatch", "Do not use it"),
+        ("flag", "flag provided but not defined: -x", "flag provided but not defined"),
+    )
+    for name, words, advice in said:
+        case(name, "etcd could not be built", words, advice, body=f"echo '{words}' >&2; exit 1")
+    told = lab.refusals(cases, "programs", environments)
+    assert [(name, word) for name, words in expected.items() for word in words if word not in told[name]] == [], told
+    assert str(readonly.folder.parent) in told["read-only"]
+    assert [own.folder for own in unmade if own.folder.exists() or (own.base / "built").exists()] == []
+    assert [path.name for path in full.folder.iterdir() if not path.name.startswith(".")] == []
 
 
 def test_no_network(cache):
@@ -129,31 +167,6 @@ def test_no_network(cache):
     error = cache.play({**caches, "GOPROXY": f"http://127.0.0.1:{closed}", "GOFLAGS": "-mod=mod -modcacherw"}).error
     assert "proxy does not answer" in error and "GOPROXY" in error and "control_plane_path" in error
     assert "connection refused" in error and str(closed) in error
-
-
-def test_a_full_disk(cache):
-    mount(cache.folder, "size=10m")
-    error = cache.play(cache.go('head -c 20000000 /dev/zero > "$out"')).error
-    assert "disk is full" in error and "GiB free" in error
-    assert [path.name for path in cache.folder.iterdir() if not path.name.startswith(".")] == []
-
-
-def test_a_cache_that_cannot_be_written(cache):
-    mount(cache.lab.base / "cache", "ro")
-    error = cache.play(cache.go(WHOLE)).error
-    assert str(cache.lab.base / "cache") in error and "XDG_CACHE_HOME" in error
-
-
-@pytest.mark.parametrize(
-    ("words", "advice"),
-    [
-        ("verifying k8s.io/api@v0.37.2: checksum mismatch", "Do not use it"),
-        ("flag provided but not defined: -x", "flag provided but not defined"),
-    ],
-)
-def test_what_go_says_is_passed_on_with_advice(cache, words, advice):
-    error = cache.play(cache.go(f"echo '{words}' >&2; exit 1")).error
-    assert "etcd could not be built" in error and words in error and advice in error
 
 
 def test_a_half_written_program_is_never_used(cache):
