@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import AGAIN, FAILURES, FILTERS, GROUP, MODULES, NOWHERE, SETTING, documented, group_members
+from example_plays import AGAIN, FAILURES, FILTERS, GROUP, MODULES, NOWHERE, SETTING, documented, group_members
 
 PLUGINS = [
     pytest.param(kind, name, id=f"{kind}-{name}")
