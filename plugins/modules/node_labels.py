@@ -93,8 +93,9 @@ options:
 seealso:
   - module: gpuwl.sandbox.node_originals
   - module: gpuwl.sandbox.node_status
-  - module: community.docker.docker_node
+  - name: The module docker_node of the collection community.docker
     description: Has the same options for labels.
+    link: https://docs.ansible.com/ansible/latest/collections/community/docker/docker_node_module.html
 """
 
 EXAMPLES = r"""
