@@ -228,7 +228,9 @@ class Lab:
             return not left
 
         wait_for(none_left, 20, "the lab's processes to end")
-        mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        # Where a blank stands as \040.
+        table = (line.split()[1] for line in Path("/proc/mounts").read_text().splitlines())
+        mounts = [re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), where) for where in table]
         for mount in reversed([m for m in mounts if m.startswith(f"{self.base}/")]):
             subprocess.run(["umount", "--lazy", mount], check=True)
         shutil.rmtree(self.base)

@@ -32,18 +32,23 @@ printf half > "$out"; touch '{base}/halfway'; while [ ! -e '{base}/gate' ]; do s
 class Downloads(Cache):
     """A cache of its own that is filled from a mirror."""
 
-    def __init__(self, lab, folder: Path, mirror: Mirror) -> None:
-        super().__init__(lab, folder)
+    def __init__(self, lab, folder: Path, mirror: Mirror, name: str = "") -> None:
+        super().__init__(lab, folder, name)
         self.mirror = mirror
         # A proxy of the machine's would stand between the role and loopback.
         self.environment = {"no_proxy": "127.0.0.1", "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
-    def launch(self, *arguments: str, source: str = "download", environment: dict | None = None, **variables: object):
+    def values(self, source: str = "download", **variables: object) -> dict[str, object]:
         patience = {"control_plane_stall_seconds": 1, "control_plane_retry_seconds": 0}
         sums = {"control_plane_sha256": self.mirror.given(*KWOK)}
-        values = {"control_plane_source": source, **patience, **sums, **self.mirror.urls(), **variables}
+        return {"control_plane_source": source, **patience, **sums, **self.mirror.urls(), **variables}
+
+    def launch(self, *arguments: str, environment: dict | None = None, **variables: object):
         return self.lab.launch(
-            "programs", *arguments, environment={**self.environment, **(environment or {})}, **values
+            "programs",
+            *arguments,
+            environment={**self.environment, **(environment or {})},
+            **self.values(**variables),
         )
 
     def play(self, *arguments: str, **more: object):
@@ -151,119 +156,180 @@ def test_what_goes_wrong_once_is_tried_again(cache):
     cache.is_whole()
 
 
-@pytest.mark.parametrize(
-    ("path", "trouble", "asked", "told"),
-    [
-        (
-            KUBECTL,
-            server.status(404),
-            1,
+class Refused:
+    """Cases that fail, each with a mirror and a cache of its own, all met in one play."""
+
+    def __init__(self, lab, folder: Path, files: dict[str, bytes]) -> None:
+        self.lab, self.folder, self.files = lab, folder, files
+        self.mirrors: list[Mirror] = []
+        self.cases: dict[str, dict] = {}
+        self.expected: dict[str, tuple[str, ...]] = {}
+
+    def case(self, name: str, *words: str, lacks: tuple[str, ...] = (), files=None, secure=None, **variables):
+        """A cache that lacks these programs, or is not there; further variables are the role's."""
+        self.mirrors.append(Mirror(files or self.files, secure))
+        made = Downloads(self.lab, self.folder, self.mirrors[-1], name)
+        if lacks:
+            made.fill(*lacks)
+        self.cases[name] = {**made.values(**variables), "control_plane_cache": str(made.folder.parent)}
+        self.expected[name] = words
+        return made
+
+    def told(self, environments: dict[str, dict] | None = None) -> dict[str, str]:
+        told = self.lab.refusals(self.cases, "programs", environments, {"no_proxy": "127.0.0.1"})
+        lacking = [(name, word) for name, words in self.expected.items() for word in words if word not in told[name]]
+        assert lacking == [], told
+        return told
+
+
+@pytest.fixture
+def refused(stand_ins, folder, files):
+    lab = new_lab(stand_ins)
+    made = Refused(lab, folder, files)
+    yield made
+    for mirror in made.mirrors:
+        mirror.close()
+    lab.destroy()
+
+
+def test_what_goes_wrong_for_good(refused):
+    files = refused.files
+    whole, changed = files[KUBECTL], files[KUBECTL][:-1] + b"?"
+    ways = ("https_proxy", "control_plane_kubernetes_url")
+
+    def no_sum(handler, _sum):
+        server.good(handler, b"<p>Log in</p>\n")
+
+    troubles = {
+        "missing": (
+            (KUBECTL, server.status(404), 1),
             ("There is no http://", KUBECTL, "Check the version (control_plane_kubernetes_version)", "base URL"),
         ),
-        (KUBECTL, server.status(403), 1, ("refuses to give it", "user and password", "403")),
-        (
-            KUBECTL,
-            server.corrupt,
-            2,
+        "refused": ((KUBECTL, server.status(403), 1), ("refuses to give it", "user and password", "403")),
+        "corrupt": (
+            (KUBECTL, server.corrupt, 2),
             (
-                "is not what its SHA-256 says: expected {sum} (published in http://",
+                f"is not what its SHA-256 says: expected {server.sha256(whole)} (published in http://",
                 ".sha256)",
-                "found {bad}",
+                f"found {server.sha256(changed)}",
                 "Do not use it",
             ),
         ),
-        (
-            KUBECTL,
-            server.truncated,
-            3,
-            ("broke off before the end", "3 attempts", "https_proxy", "control_plane_kubernetes_url"),
+        "truncated": ((KUBECTL, server.truncated, 3), ("broke off before the end", "3 attempts", *ways)),
+        "stalled": (
+            (KUBECTL, server.stalled, 2),
+            ("sent nothing for 1 s", "2 attempts", *ways, "control_plane_path"),
         ),
-        (
-            KUBECTL,
-            server.stalled,
-            2,
-            ("sent nothing for 1 s", "2 attempts", "https_proxy", "control_plane_kubernetes_url", "control_plane_path"),
-        ),
-        (
-            f"{KUBECTL}.sha256",
-            lambda handler, _sum: server.good(handler, b"<p>Log in</p>\n"),
-            1,
-            ("holds no SHA-256 of it", "control_plane_sha256"),
-        ),
-    ],
-    ids=["missing", "refused", "corrupt", "truncated", "stalled", "sum is none"],
-)
-def test_what_goes_wrong_for_good(lacks_kubectl, path, trouble, asked, told):
-    mirror = lacks_kubectl.mirror
-    mirror.troubles[path] = trouble
-    error = lacks_kubectl.play().error
-    sums = {"sum": server.sha256(mirror.files[KUBECTL]), "bad": server.sha256(mirror.files[KUBECTL][:-1] + b"?")}
-    assert f"kubectl v1.37.2 could not be downloaded from http://{mirror.host}{KUBECTL}" in error
-    assert [part for part in told if part.format(**sums) not in error] == [], error
-    assert mirror.asked.count(path) == asked
-    lacks_kubectl.has_nothing_of("kubectl")
+        "sum": ((f"{KUBECTL}.sha256", no_sum, 1), ("holds no SHA-256 of it", "control_plane_sha256")),
+    }
+    made = {}
+    for name, ((path, trouble, _asked), words) in troubles.items():
+        made[name] = refused.case(name, *words, lacks=("kubectl",))
+        made[name].mirror.troubles[path] = trouble
+    told = refused.told()
+    for name, ((path, _trouble, asked), _words) in troubles.items():
+        mirror = made[name].mirror
+        assert f"kubectl v1.37.2 could not be downloaded from http://{mirror.host}{KUBECTL}" in told[name]
+        assert mirror.asked.count(path) == asked, name
+        made[name].has_nothing_of("kubectl")
 
 
-def test_a_server_that_is_not_there(lacks_kubectl):
+def test_servers_and_sums_that_will_not_do(refused, stand_ins):
+    lacks = {"lacks": ("kubectl",)}
     port = server.closed_port()
-    error = lacks_kubectl.play(control_plane_kubernetes_url=f"http://127.0.0.1:{port}").error
-    assert "server does not answer" in error and "refused" in error and str(port) in error
-    assert "https_proxy" in error and "control_plane_kubernetes_url" in error and "control_plane_path" in error
+    refused.case(
+        "away",
+        "server does not answer",
+        "refused",
+        str(port),
+        "https_proxy",
+        "control_plane_kubernetes_url",
+        "control_plane_path",
+        control_plane_kubernetes_url=f"http://127.0.0.1:{port}",
+        **lacks,
+    )
+    secure = refused.case(
+        "self-signed",
+        "certificate is not trusted",
+        "SSL_CERT_FILE",
+        "self-signed",
+        secure=server.self_signed(refused.lab.base),
+        **lacks,
+    )
+    refused.cases["self-signed"].update(secure.mirror.urls(f"https://{secure.mirror.host}"))
+    plain = refused.case("plain", "There is no TLS", "begin with http://", **lacks)
+    refused.cases["plain"]["control_plane_kubernetes_url"] = f"https://{plain.mirror.host}"
+    unchecked = refused.case(
+        "unchecked",
+        "kwokctl and kwok cannot be checked: upstream publishes no SHA-256 for kwok and kwokctl",
+        'control_plane_sha256={"kwokctl": "<64 hexadecimal digits>", "kwok": "<64 hexadecimal digits>"}',
+        "control_plane_source to auto or go",
+        "control_plane_path",
+        control_plane_sha256={},
+    )
+    odd = {"etcd": 12, "kwok": "abc", "kubelet": "0" * 64}
+    sums = refused.case(
+        "odd sums",
+        "64 hexadecimal digits",
+        "kube-apiserver",
+        '"etcd": 12',
+        '"kwok": "abc"',
+        '"kubelet": "0000',
+        source="auto",
+    )
+    refused.cases["odd sums"]["control_plane_sha256"] = {**sums.mirror.given(*KWOK), **odd}
+    refused.case(
+        "another sum",
+        f"expected {'ab' * 32} (control_plane_sha256)",
+        "Do not use it",
+        "kubectl",
+        control_plane_sha256={"kubectl": "ab" * 32},
+        **lacks,
+    )
+    urls = refused.case(
+        "odd URLs",
+        "control_plane_kubernetes_url, control_plane_kwok_url must be like https://",
+        control_plane_kubernetes_url="localhost/kubernetes",
+        control_plane_kwok_url="",
+    )
+    told = refused.told()
+    assert '"kwokctl"' not in told["odd sums"]
+    for made in (secure, plain):
+        made.has_nothing_of("kubectl")
+    for made in (unchecked, sums, urls):
+        assert made.mirror.asked == [] and not made.folder.exists()
 
 
-def test_tls_trouble(lacks_kubectl):
-    secure = Mirror(lacks_kubectl.mirror.files, server.self_signed(lacks_kubectl.lab.base))
-    try:
-        error = lacks_kubectl.play(**secure.urls(f"https://{secure.host}")).error
-        assert "certificate is not trusted" in error and "SSL_CERT_FILE" in error and "self-signed" in error
-    finally:
-        secure.close()
-    error = lacks_kubectl.play(control_plane_kubernetes_url=f"https://{lacks_kubectl.mirror.host}").error
-    assert "There is no TLS" in error and "begin with http://" in error
-    lacks_kubectl.has_nothing_of("kubectl")
-
-
-@pytest.mark.parametrize("name", ["kubectl", "etcd"])
-def test_a_full_disk(stand_ins, folder, name):
-    """The file itself does not fit, or what comes out of the archive."""
-    lab = new_lab(stand_ins)
-    lab.programs = lab.base / "large"
-    shutil.copytree(stand_ins, lab.programs)
-    (lab.programs / name).write_bytes(bytes(20_000_000))
-    mirror = Mirror(server.releases(lab.programs))
-    try:
-        cache = Downloads(lab, folder, mirror)
-        mount(cache.folder, "size=10m")
+def test_folders_that_take_no_programs(refused, stand_ins):
+    """The file itself does not fit, or what comes out of the archive, or nothing at all; or the folder is not to be written."""
+    large = refused.lab.base / "large"
+    shutil.copytree(stand_ins, large)
+    for name in ("kubectl", "etcd"):
+        (large / name).write_bytes(bytes(20_000_000))
+    files = server.releases(large)
+    fitting = {}
+    for name in ("kubectl", "etcd"):
+        fitting[name] = refused.case(f"full for {name}", f"{name} v", "disk is full", files=files)
+        mount(fitting[name].folder, "size=10m")
         for other in set(PROGRAMS) - {name}:
-            (cache.folder / other).symlink_to(lab.programs / other)
-        error = cache.play().error
-        assert f"{name} v" in error and "disk is full" in error and str(cache.folder) in error
-        assert not (cache.folder / name).exists() and not list(cache.folder.glob("*partial*"))
-    finally:
-        mirror.close()
-        lab.destroy()
-
-
-def test_a_cache_that_cannot_be_written(cache):
-    mount(cache.folder, "ro")
-    error = cache.play().error
-    assert str(cache.folder) in error and "Read-only" in error and "XDG_CACHE_HOME" in error
-    assert cache.mirror.asked == []
-
-
-@pytest.mark.parametrize("trouble", ["full", "read-only"])
-def test_a_disk_on_which_nothing_can_be_begun(cache, trouble):
-    mount(cache.folder, "size=64k")
-    (cache.folder / ".downloads").mkdir()
-    if trouble == "full":
-        with contextlib.suppress(OSError), open(cache.folder / "full", "wb", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
-    else:
-        subprocess.run(["mount", "-o", "remount,ro", str(cache.folder)], check=True)
-    error = cache.play().error
-    assert str(cache.folder) in error and "XDG_CACHE_HOME" in error and cache.mirror.asked == []
-    assert "disk is full" in error if trouble == "full" else "cannot be written" in error and "Read-only" in error
+            (fitting[name].folder / other).symlink_to(large / other)
+    closed = refused.case("read-only", "Read-only", "XDG_CACHE_HOME")
+    mount(closed.folder, "ro")
+    full = refused.case("nothing fits", "XDG_CACHE_HOME", "disk is full")
+    late = refused.case("read-only later", "XDG_CACHE_HOME", "cannot be written", "Read-only")
+    for made in (full, late):
+        mount(made.folder, "size=64k")
+        (made.folder / ".downloads").mkdir()
+    with contextlib.suppress(OSError), open(full.folder / "full", "wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    subprocess.run(["mount", "-o", "remount,ro", str(late.folder)], check=True)
+    told = refused.told()
+    for name, made in fitting.items():
+        assert str(made.folder) in told[f"full for {name}"]
+        assert not (made.folder / name).exists() and not list(made.folder.glob("*partial*"))
+    for name, made in (("read-only", closed), ("nothing fits", full), ("read-only later", late)):
+        assert str(made.folder) in told[name] and made.mirror.asked == []
 
 
 def test_killed_halfway(lacks_kubectl):
@@ -316,29 +382,8 @@ def test_a_download_and_a_build_at_once(cache):
     cache.is_whole()
 
 
-def test_downloading_what_cannot_be_checked(cache):
-    error = cache.play(control_plane_sha256={}).error
-    assert "kwokctl and kwok cannot be checked: upstream publishes no SHA-256 for kwok and kwokctl" in error
-    assert 'control_plane_sha256={"kwokctl": "<64 hexadecimal digits>", "kwok": "<64 hexadecimal digits>"}' in error
-    assert "control_plane_source to auto or go" in error and "control_plane_path" in error
-    assert cache.mirror.asked == [] and not cache.folder.exists()
-
-
-def test_sums_and_urls_that_are_none(cache):
-    odd = {"etcd": 12, "kwok": "abc", "kubelet": "0" * 64}
-    error = cache.play(source="auto", control_plane_sha256={**cache.mirror.given(*KWOK), **odd}).error
-    assert "64 hexadecimal digits" in error and "kube-apiserver" in error and '"kwokctl"' not in error
-    assert '"etcd": 12' in error and '"kwok": "abc"' in error and '"kubelet": "0000' in error
-    error = cache.play(control_plane_kubernetes_url="localhost/kubernetes", control_plane_kwok_url="").error
-    assert "control_plane_kubernetes_url, control_plane_kwok_url must be like https://" in error
-    assert cache.mirror.asked == []
-
-
 def test_a_given_sum_is_believed_instead_of_the_published_one(cache):
     cache.fill("kubectl", "etcd")
-    wrong = {**cache.mirror.given("etcd"), "kubectl": "ab" * 32}
-    error = cache.play(control_plane_sha256=wrong).error
-    assert f"expected {'ab' * 32} (control_plane_sha256)" in error and "Do not use it" in error and "kubectl" in error
     del cache.mirror.files[f"{KUBECTL}.sha256"], cache.mirror.files[ETCD_SUMS]
     right = {name: value.upper() for name, value in cache.mirror.given("kubectl", "etcd").items()}
     cache.play(source="auto", control_plane_sha256=right).succeeded()
@@ -425,18 +470,40 @@ def test_auto_builds_what_no_server_has(cache):
     cache.is_whole()
 
 
-def test_auto_where_the_rest_cannot_be_built(cache):
-    cache.go("exit 1", version="")
-    error = cache.play(source="auto", control_plane_sha256={}).error
-    assert "Building kwokctl, kwok needs Go 1.26" in error and "found: none" in error and "Install Go" in error
-    assert "give the SHA-256 of kwokctl and kwok in control_plane_sha256" in error and "control_plane_path" in error
-    error = cache.play(source="auto", control_plane_etcd_version="v3.4.0").error
-    assert (
-        "Building etcd needs Go" in error
-        and "/etcd/v3.4.0: HTTP Error 404" in error
-        and "control_plane_etcd_url" in error
-    )
-    assert not cache.folder.exists() and not set(cache.mirror.asked) & set(PATHS.values()) - {PATHS["kwokctl"]}
+def test_auto_where_the_rest_cannot_be_built(refused):
+    words = ("Install Go", "give the SHA-256 of kwokctl and kwok in control_plane_sha256", "control_plane_path")
+    made = [
+        refused.case(
+            "no Go",
+            "Building kwokctl, kwok needs Go 1.26",
+            "found: none",
+            *words,
+            source="auto",
+            control_plane_sha256={},
+        ),
+        refused.case(
+            "another etcd",
+            "Building etcd needs Go",
+            "/etcd/v3.4.0: HTTP Error 404",
+            "control_plane_etcd_url",
+            source="auto",
+            control_plane_etcd_version="v3.4.0",
+        ),
+        # Only what has to be built must be go.mod's version; the next test downloads another one.
+        refused.case(
+            "another kwok",
+            "kwok v0.7.0",
+            "control_plane_sha256",
+            source="auto",
+            control_plane_kwok_version="v0.7.0",
+            control_plane_sha256={},
+        ),
+    ]
+    paths = [made[0].go("exit 1", version=""), made[1].go("exit 1", version=""), made[2].go("exit 1")]
+    told = refused.told(dict(zip(refused.cases, paths, strict=True)))
+    assert "k8s.io/kubernetes v" not in told["another kwok"]
+    for case in made:
+        assert not case.folder.exists() and not set(case.mirror.asked) & set(PATHS.values()) - {PATHS["kwokctl"]}
 
 
 def test_versions_that_go_mod_does_not_pin(cache):
@@ -450,5 +517,3 @@ def test_versions_that_go_mod_does_not_pin(cache):
     cache.play(source="auto", control_plane_etcd_version="v3.6.1", control_plane_sha256={}).succeeded()
     assert cache.built == ["kwok"]
     cache.is_whole()
-    error = cache.play(source="auto", control_plane_kwok_version="v0.7.0", control_plane_sha256={}).error
-    assert "kwok v0.7.0" in error and "k8s.io/kubernetes v" not in error and "control_plane_sha256" in error

@@ -34,11 +34,24 @@ def alive(process: subprocess.Popen) -> bool:
     return process.poll() is None
 
 
-def test_all_killed_and_two_runs_at_once(kept):
+def test_all_killed_and_pid_files_that_name_other_processes_and_two_runs_at_once(kept, own_process):
+    """A stranger's, one that passes itself off as this very etcd, a zombie, and one that is always there."""
     before = kept.one_set()
+    binary = kept.pid_file("etcd").parents[1] / "bin" / "etcd"
     kept.kill(*COMPONENTS)
+    stranger, disguised, zombie = (
+        own_process("sleep", "600"),
+        own_process("sleep", "600", name=str(binary)),
+        own_process("true"),
+    )
+    wait_for(lambda: Path(f"/proc/{zombie.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", 10, "a zombie")
+    for component, pid in zip(COMPONENTS, (stranger.pid, zombie.pid, disguised.pid, stranger.pid, 1), strict=True):
+        kept.pid_file(component).write_text(str(pid))
     plays = [kept.launch("lab") for _play in range(2)]
     assert sorted(finish(play).changed for play in plays) == [0, 1]
+    assert alive(stranger) and alive(disguised)
+    disguised.kill()
+    disguised.wait()
     assert not set(kept.one_set().values()) & set(before.values())
     is_intact(kept)
     kept.works()
@@ -53,25 +66,6 @@ def test_one_killed(kept, component):
     assert {name for name in COMPONENTS if after[name] != before[name]} == {component}
     is_intact(kept)
     kept.works()
-
-
-def test_pid_files_that_name_other_processes(kept, own_process):
-    """A stranger's, one that passes itself off as this very etcd, a zombie, and one that is always there."""
-    binary = kept.pid_file("etcd").parents[1] / "bin" / "etcd"
-    kept.kill(*COMPONENTS)
-    stranger, disguised, zombie = (
-        own_process("sleep", "600"),
-        own_process("sleep", "600", name=str(binary)),
-        own_process("true"),
-    )
-    wait_for(lambda: Path(f"/proc/{zombie.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", 10, "a zombie")
-    for component, pid in zip(COMPONENTS, (stranger.pid, zombie.pid, disguised.pid, stranger.pid, 1), strict=True):
-        kept.pid_file(component).write_text(str(pid))
-    kept.start().succeeded()
-    assert alive(stranger) and alive(disguised)
-    disguised.kill()
-    disguised.wait()
-    is_intact(kept)
 
 
 def test_pid_files_with_garbage(kept):
@@ -139,13 +133,13 @@ def test_a_cluster_whose_folder_was_moved_says_so(kept):
     is_intact(kept)
 
 
-def test_the_folder_was_deleted_under_the_running_processes(lab):
-    lab.start().succeeded()
-    before = lab.one_set()
-    shutil.rmtree(lab.root)
-    lab.start().succeeded()
-    assert not set(lab.one_set().values()) & set(before.values())
-    shutil.rmtree(lab.root)
-    lab.root.mkdir()
-    assert lab.teardown().changed == 1
-    assert lab.pids() == {}
+def test_the_folder_was_deleted_under_the_running_processes(kept):
+    """The last test here, for it takes the lab away."""
+    before = kept.one_set()
+    shutil.rmtree(kept.root)
+    kept.start().succeeded()
+    assert not set(kept.one_set().values()) & set(before.values())
+    shutil.rmtree(kept.root)
+    kept.root.mkdir()
+    assert kept.teardown().changed == 1
+    assert kept.pids() == {}
