@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Dict, List
 from urllib.parse import quote
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _play
@@ -66,7 +66,7 @@ LONGEST_PAUSE = 10
 CONFLICTS = 5
 
 # A name for what Api.list gives, since inside the class `list` is that method.
-Objects = list[dict[str, Any]]
+Objects = List[Dict[str, Any]]
 
 
 class Retries(Retry):

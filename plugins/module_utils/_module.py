@@ -26,7 +26,8 @@ def run_module(
     try:
         result = run(connect(module), module.params, module.check_mode)
     except ApiError as error:
-        module.fail_json(msg=str(error), **error.details)
+        # What was written before the failure is a change.
+        module.fail_json(msg=str(error), changed=bool(error.details.get("written")), **error.details)
     for warning in result.pop("warnings", []):
         module.warn(warning)
     if not module._diff:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from typing import Any, TypedDict
+from typing import Any, Dict, TypedDict
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError
@@ -21,7 +21,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/: these prefixes are Kubernetes' own.
 RESERVED = ("kubernetes.io", "k8s.io")
 
-Labels = dict[str, str]
+Labels = Dict[str, str]
 
 
 class Wish(TypedDict):

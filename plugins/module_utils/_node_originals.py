@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import Any, Dict, Optional
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import CONFLICTS, Api, ApiError
@@ -22,10 +22,9 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity impo
 SCOPES = ("labels", "resources")
 
 # {name: {field: quantity as the API has it}}
-Resources = dict[str, dict[str, str]]
-if TYPE_CHECKING:
-    # None: there is no such label. (Python 3.9 could not evaluate it.)
-    Labels = dict[str, str | None]
+Resources = Dict[str, Dict[str, str]]
+# None: there is no such label.
+Labels = Dict[str, Optional[str]]
 
 
 def argument_spec() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, Dict, Optional, TypedDict
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError
@@ -27,10 +27,9 @@ SYNC_SECONDS = 10
 KUBELET = "kubelet"
 
 # {capacity: {name: number}, allocatable: {name: number}}
-Resources = dict[str, dict[str, int]]
-if TYPE_CHECKING:
-    # The same for what differs; None is to be removed. (Python 3.9 could not evaluate it.)
-    Changes = dict[str, dict[str, int | None]]
+Resources = Dict[str, Dict[str, int]]
+# The same for what differs; None is to be removed.
+Changes = Dict[str, Dict[str, Optional[int]]]
 
 
 class Wish(TypedDict):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, List
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import Api, ApiError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import one_line
@@ -23,7 +23,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.pod_requests 
 LONGEST_WATCH = 60
 
 # Inside the class Waiting, `list` is its method.
-Names = list[str]
+Names = List[str]
 
 
 def argument_spec() -> dict[str, Any]:

@@ -137,19 +137,21 @@ def prepare(oldest: bool) -> tuple[list[str], bool]:
     for version, path in found.items():
         (links / f"python{version}").symlink_to(path)
     NEWEST.lay_out()
+    oldest_found = next(iter(found), "none")
+    notes = [] if "3.8" in found else [f"the stand-alone script on Python 3.8: the oldest here is {oldest_found}"]
     if not oldest:
-        return [], False
+        return notes, False
     if NEWEST.core().startswith(OLDEST_CORE):
-        return [
-            f"all checks with a newer ansible-core: Python {NEWEST.python()} takes no newer one than {NEWEST.core()}"
-        ], False
+        notes.append(f"all checks with a newer ansible-core: Python {NEWEST.python()} takes none after {NEWEST.core()}")
+        return notes, False
     if OLDEST_PYTHON not in found:
-        return [f"all checks with ansible-core {OLDEST_CORE}: there is no Python {OLDEST_PYTHON} here"], False
+        notes.append(f"all checks with ansible-core {OLDEST_CORE}: there is no Python {OLDEST_PYTHON} here")
+        return notes, False
     environment = {**os.environ, "VENV": OLDEST.venv.name, "PYTHON": str(found[OLDEST_PYTHON])}
     if subprocess.run(["tools/venv", "requirements-oldest.txt"], cwd=ROOT, env=environment, check=False).returncode:
         raise Failed("the environment with the oldest ansible-core could not be made; the reason is above")
     OLDEST.lay_out()
-    return [], True
+    return notes, True
 
 
 def _works(python: Path) -> bool:

@@ -13,10 +13,10 @@ GPU, MODEL, VGPU = "nvidia.com/gpu", "nvidia.com/GA102GL_A10", "nvidia.com/NVIDI
 
 
 def judge(*arguments, **more):
-    """Return the rule and message of a node's finding, or None."""
+    """Return the rules and messages of a node's findings; there is one at most."""
     findings = judge_lab(node("n", *arguments, **more), {"source": "f"})
     assert len(findings) <= 1
-    return (findings[0]["rule"], findings[0]["message"]) if findings else None
+    return [(found["rule"], found["message"]) for found in findings]
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def judge(*arguments, **more):
     ],
 )
 def test_label_and_name_agree(workload, resource):
-    assert judge(workload, {resource: "2", "cpu": "8"}) is None
+    assert judge(workload, {resource: "2", "cpu": "8"}) == []
     for other in {"container", "vm-passthrough", "vm-vgpu"} - {workload}:
-        rule, message = judge(other, {resource: "2", "cpu": "8"})
+        [(rule, message)] = judge(other, {resource: "2", "cpu": "8"})
         assert rule == "wrong-resource"
         assert other in message and resource in message
 
@@ -49,30 +49,30 @@ def test_the_prefix_is_exact():
             "container",
             {GPU: "4", "amd.com/gpu": "1", "nvidia.company/x": "1", "xnvidia.com/gpu": "1", "Nvidia.com/gpu": "1"},
         )
-        is None
+        == []
     )
 
 
 def test_only_labelled_nodes_are_considered_and_an_empty_value_is_a_label():
-    assert judge(None, {GPU: "4", MODEL: "1"}) is None
+    assert judge(None, {GPU: "4", MODEL: "1"}) == []
     assert not is_labelled(node("n", None))
-    assert judge("", {GPU: "4"})[0] == "unknown-workload-label"
+    assert judge("", {GPU: "4"})[0][0] == "unknown-workload-label"
     assert is_labelled(node("n", ""))
 
 
 @pytest.mark.parametrize("zero", ["0", 0, "0k", "0.0", 0.0])
 def test_zero_is_absent(zero):
-    assert judge("vm-vgpu", {VGPU: "4", GPU: zero, MODEL: zero}) is None
-    assert judge("vm-vgpu", {VGPU: zero})[0] == "no-resource"
+    assert judge("vm-vgpu", {VGPU: "4", GPU: zero, MODEL: zero}) == []
+    assert judge("vm-vgpu", {VGPU: zero})[0][0] == "no-resource"
 
 
 def test_allocatable_speaks_before_capacity():
-    assert judge("container", {GPU: "4"}, {GPU: "0"}) is None
-    assert judge("container", {GPU: "0"}, {GPU: "4"})[0] == "no-resource"
-    assert judge("container", {"cpu": "8"}, {GPU: "4"}) is None
-    assert judge("container", None, {GPU: "4"}) is None
-    assert judge("container", {GPU: "4"}, {MODEL: "1"})[0] == "several-resources"
-    assert judge("container", {GPU: "4"}, {GPU: "nonsense"}) is None
+    assert judge("container", {GPU: "4"}, {GPU: "0"}) == []
+    assert judge("container", {GPU: "0"}, {GPU: "4"})[0][0] == "no-resource"
+    assert judge("container", {"cpu": "8"}, {GPU: "4"}) == []
+    assert judge("container", None, {GPU: "4"}) == []
+    assert judge("container", {GPU: "4"}, {MODEL: "1"})[0][0] == "several-resources"
+    assert judge("container", {GPU: "4"}, {GPU: "nonsense"}) == []
 
 
 @pytest.mark.parametrize("label", ["", "Container", "vm-passthru", "container ", "vm_vgpu", "none", None, 5, {}])
@@ -87,26 +87,26 @@ def test_unknown_label(label):
 @pytest.mark.parametrize("quantity", ["-1", "1500m", "four", "", None, True, [], -1, 2.5, "1 "])
 def test_no_quantity(quantity):
     for workload in ("container", "vm-vgpu"):
-        rule, message = judge(workload, {GPU: quantity})
+        [(rule, message)] = judge(workload, {GPU: quantity})
         assert rule == "invalid-resource-quantity" and GPU in message
-    assert judge("container", {GPU: "4", MODEL: quantity})[0] == "invalid-resource-quantity"
+    assert judge("container", {GPU: "4", MODEL: quantity})[0][0] == "invalid-resource-quantity"
 
 
 @pytest.mark.parametrize("quantity", ["2k", "2000m", 4, 4.0, "1e3", "1Ki", "+1"])
 def test_quantities_of_kubernetes(quantity):
-    assert judge("container", {GPU: quantity}) is None
+    assert judge("container", {GPU: quantity}) == []
 
 
 def test_none_and_several():
-    rule, message = judge("vm-passthrough", {"cpu": "8"})
+    [(rule, message)] = judge("vm-passthrough", {"cpu": "8"})
     assert rule == "no-resource" and "vm-passthrough" in message and "no nvidia.com/ resource" in message
     assert judge("container", None) == judge("container", {}) == judge("container", status=None)
-    rule, message = judge("container", {GPU: "4", MODEL: "2"})
+    [(rule, message)] = judge("container", {GPU: "4", MODEL: "2"})
     assert rule == "several-resources" and GPU in message and MODEL in message
 
 
 def test_one_finding_names_all_that_is_wrong():
-    rule, message = judge("typo", {GPU: "4", MODEL: "2", VGPU: "x"})
+    [(rule, message)] = judge("typo", {GPU: "4", MODEL: "2", VGPU: "x"})
     assert rule == "unknown-workload-label"
     assert all(part in message for part in ("typo", GPU, MODEL, VGPU, '"x"'))
 
@@ -121,7 +121,7 @@ def test_a_finding_has_the_agreed_form():
 
 
 def test_a_great_many_names_are_cut_short():
-    message = judge("container", {"nvidia.com/x%03d" % number: "1" for number in range(500)})[1]
+    message = judge("container", {"nvidia.com/x%03d" % number: "1" for number in range(500)})[0][1]
     assert "493 more" in message and len(message) < 600
 
 
