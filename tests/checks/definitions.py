@@ -106,9 +106,7 @@ def changelog(run: Run) -> None:
         raise Failed("there is no changelog fragment and no changelog to look at")
     run.program("antsibull-changelog", "lint")
     if (ROOT / "changelogs" / "changelog.yaml").exists():
-        run.program(
-            "antsibull-changelog", "lint-changelog-yaml", "--no-semantic-versioning", "changelogs/changelog.yaml"
-        )
+        run.program("antsibull-changelog", "lint-changelog-yaml", "changelogs/changelog.yaml")
 
 
 def docs(run: Run) -> None:

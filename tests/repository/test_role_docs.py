@@ -143,3 +143,8 @@ def test_every_option_is_used_by_the_role(role):
 def test_markup_becomes_markdown(text, expected):
     expected = expected or "*so* **much** [a page](https://example.com/) and <https://example.com>"
     assert make_role_readmes.markdown(text) == expected
+
+
+def test_the_version_that_the_checker_reports_is_the_collections():
+    collection = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))
+    assert _yaml("check", "vars/main.yml")["check_collection_version"] == collection["version"]
