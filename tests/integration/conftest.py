@@ -27,6 +27,21 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """End as by Ctrl-C, once: what comes while fixtures clean up must not keep them from it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def pytest_configure() -> None:
+    """A plain `kill` of pytest, as well as Ctrl-C, must not leave a control plane behind."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+
+
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kwokctl", "kubectl")
 KWOKCTL_CONFIGURATION = """\
 apiVersion: config.kwok.x-k8s.io/v1alpha1
@@ -267,11 +282,8 @@ def cluster():
     """A running Cluster for the whole test session; nothing of it is left afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="gpuwl-test-")).resolve()
     made = Cluster(folder, binaries())
-    # A plain `kill` of pytest must not leave a control plane behind.
-    before = signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", returncode=143))
     try:
         made.create()
         yield made
     finally:
         made.destroy()
-        signal.signal(signal.SIGTERM, before)

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,32 +30,57 @@ def passes(scenario: str) -> None:
         "MOLECULE_GLOB": "molecule/*/molecule.yml",
         "NO_COLOR": "1",
     }
-    done = subprocess.run(
-        [programs / "molecule", "test", "--scenario-name", scenario],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # kind may have to fetch its node image.
-        timeout=1800,
-        check=False,
-    )
+    root = ROOT / ".cache" / "molecule" / scenario
+    try:
+        done = subprocess.run(
+            [programs / "molecule", "test", "--scenario-name", scenario],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            # kind may have to fetch its node image.
+            timeout=1800,
+            check=False,
+        )
+    except BaseException:
+        clean_up(root, environment)
+        raise
     assert done.returncode == 0, done.stdout[-5000:]
     # molecule also calls a play successful in which nothing ran, so look for what verify did.
     verify = done.stdout[done.stdout.index(f"[{scenario} > verify] Executing") :]
     assert re.search(r"localhost +: ok=[6-9] +changed=0 +unreachable=0 +failed=0", verify), verify
-    root = ROOT / ".cache" / "molecule" / scenario
     assert not root.exists()
-    assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and str(root) in _command(pid)]
+    assert not processes_of(root)
 
 
-def _command(pid: str) -> str:
-    try:
-        return Path("/proc", pid, "cmdline").read_text(errors="replace")
-    except OSError:
-        return ""
+def processes_of(root: Path) -> list[int]:
+    """What has the scenario's folder in its command line or, as the plays of molecule have, in its environment."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            told = Path("/proc", pid, "cmdline").read_bytes() + Path("/proc", pid, "environ").read_bytes()
+        except OSError:
+            continue
+        if os.fsencode(root) in told and int(pid) != os.getpid():
+            found.append(int(pid))
+    return found
+
+
+def clean_up(root: Path, environment: dict[str, str]) -> None:
+    """End what a scenario that was interrupted has left, and remove it."""
+    end = time.monotonic() + 20
+    while (left := processes_of(root)) and time.monotonic() < end:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    if root.name == "kind":
+        # Only if it is the scenario's own.
+        command = [Path(sys.executable).parent / "molecule", "destroy", "--scenario-name", "kind"]
+        subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    shutil.rmtree(root, ignore_errors=True)
 
 
 def why_no_kind() -> str | None:

@@ -35,12 +35,10 @@ def test_a_start_that_was_killed(lab, moment):
     lab.start().succeeded()
     lab.one_set()
     lab.works()
-    lab.teardown().succeeded()
-    assert lab.pids() == {} and not lab.control_plane.exists()
 
 
-def test_a_start_whose_group_was_killed(lab):
-    """Ansible's worker lives on and finishes its work; the next run waits for it."""
+def test_a_lab_that_is_interrupted_all_its_life(lab):
+    # The start's group is killed: Ansible's worker lives on and finishes its work, and the next run waits for it.
     play = lab.launch("lab")
     wait_for(lambda: has(lab, "kwokctl.yaml"), 60, "kwokctl's configuration")
     os.killpg(play.pid, signal.SIGKILL)
@@ -50,8 +48,6 @@ def test_a_start_whose_group_was_killed(lab):
     lab.teardown().succeeded()
     assert lab.pids() == {}
 
-
-def test_a_lab_that_is_interrupted_all_its_life(lab):
     # Ctrl-C at the start,
     play = lab.launch("lab")
     wait_for(lambda: bool(lab.pids()), 60, "the first component")

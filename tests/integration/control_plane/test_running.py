@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import shutil
 import stat
 from pathlib import Path
 
@@ -70,24 +71,6 @@ def test_nobody_else_can_read_a_private_key_or_a_token(running):
     assert stat.S_IMODE(running.control_plane.stat().st_mode) == 0o700
 
 
-def test_the_users_own_files_and_kubectl_are_untouched(lab):
-    home = lab.base / "home"
-    for name in (".kube", ".kwok", "bin"):
-        (home / name).mkdir()
-    (home / ".kube" / "config").write_text("the user's own\n")
-    (home / ".kwok" / "kwok.yaml").write_text("the user's own\n")
-    # Another version, or a program that asks who you are: the collection's own kubectl does the work.
-    (home / "bin" / "kubectl").write_text("#!/bin/sh\ntouch ~/asked\nexit 1\n")
-    (home / "bin" / "kubectl").chmod(0o755)
-    lab.play("lab", environment={"PATH": f"{home}/bin:{os.environ['PATH']}"}).succeeded()
-    lab.teardown().succeeded()
-    files = sorted(
-        str(path.relative_to(home)) for path in home.rglob("*") if path.is_file() and ".ansible" not in path.parts
-    )
-    assert files == [".kube/config", ".kwok/kwok.yaml", "bin/kubectl"]
-    assert {(home / name).read_text() for name in files[:2]} == {"the user's own\n"}
-
-
 def test_a_kubeconfig_of_the_users_is_neither_overwritten_nor_removed(lab):
     own = lab.base / "home" / "config"
     text = (
@@ -146,17 +129,43 @@ def test_teardown_in_check_mode_says_what_it_would_do_and_does_nothing(running):
     assert running.one_set() == before and running.kubeconfig.exists()
 
 
-def test_two_clusters_have_ports_of_their_own(running, lab):
+def untouched(home: Path) -> None:
+    files = sorted(
+        str(path.relative_to(home)) for path in home.rglob("*") if path.is_file() and ".ansible" not in path.parts
+    )
+    assert files == [".kube/config", ".kwok/kwok.yaml", "bin/kubectl"]
+    assert {(home / name).read_text() for name in files[:2]} == {"the user's own\n"}
+
+
+def test_another_cluster_that_two_starts_at_once_make_and_that_leaves_the_first_and_the_users_own_alone(running, lab):
+    """It has ports of its own, and does not touch the user's files nor ask the user's kubectl."""
     before = running.one_set()
-    lab.start().succeeded()
+    home = lab.base / "home"
+    for name in (".kube", ".kwok", "bin"):
+        (home / name).mkdir()
+    (home / ".kube" / "config").write_text("the user's own\n")
+    (home / ".kwok" / "kwok.yaml").write_text("the user's own\n")
+    # Another version, or a program that asks who you are: the collection's own kubectl does the work.
+    (home / "bin" / "kubectl").write_text("#!/bin/sh\ntouch ~/asked\nexit 1\n")
+    (home / "bin" / "kubectl").chmod(0o755)
+
+    plays = [lab.launch("lab", environment={"PATH": f"{home}/bin:{os.environ['PATH']}"}) for _play in range(2)]
+    runs = [finish(play) for play in plays]
+    assert sorted(run.changed for run in runs) == [0, 1]
+    untouched(home)
+    lab.one_set()
+    lab.works()
     theirs = {port for pid in running.one_set().values() for _address, port in listening(pid)}
     ours = {port for pid in lab.one_set().values() for _address, port in listening(pid)}
     assert ours and not ours & theirs
     lab.kubectl("create", "namespace", "ours")
     assert "ours" not in running.kubectl("get", "namespaces", "-o", "name")
+    # That is this test's own kubectl's.
+    shutil.rmtree(home / ".kube" / "cache")
     lab.teardown().succeeded()
     assert lab.pids() == {}
     assert running.one_set() == before
+    untouched(home)
 
 
 def test_of_two_clusters_in_one_folder_one_is_removed(running):
@@ -168,14 +177,6 @@ def test_of_two_clusters_in_one_folder_one_is_removed(running):
     assert running.one_set() == first
     assert not (running.base / "other").exists()
     assert running.start().changed == 0
-
-
-def test_two_starts_at_once_make_one_cluster(lab):
-    plays = [lab.launch("lab") for _play in range(2)]
-    runs = [finish(play) for play in plays]
-    assert sorted(run.changed for run in runs) == [0, 1]
-    lab.one_set()
-    lab.works()
 
 
 def test_a_check_before_there_is_a_cluster_ends_well_and_leaves_no_trace(lab):
