@@ -74,7 +74,7 @@ class Runner:
         if self.ending:
             return
         tests = f"{run.tests.passed} tests" if run.tests else ""
-        say(f"{'FAILED' if problem else 'ok':6} {run.name:14} {self.seconds[run.name]:5.0f} s  {tests}")
+        say(f"{'FAILED' if problem else 'ok':6} {run.name:21} {self.seconds[run.name]:5.0f} s  {tests}")
         if problem:
             text = run.log.read_text(encoding="utf-8", errors="replace") if run.log.exists() else ""
             say("\n".join(["", *text.splitlines()[-SHOWN_LINES:], f"{run.name}: {problem} (all of it: {run.log})", ""]))
@@ -106,7 +106,7 @@ def report(runner: Runner, checks: list[Check], began: float) -> int:
     say("\nChecks\n")
     for run in sorted(runner.passed + runner.failed, key=lambda run: [check.name for check in checks].index(run.name)):
         tests = f"{run.tests.passed:5} passed {run.tests.failed:3} failed" if run.tests else ""
-        say(f"  {'ok' if run in runner.passed else 'FAILED':7}{run.name:15}{runner.seconds[run.name]:5.0f} s {tests}")
+        say(f"  {'ok' if run in runner.passed else 'FAILED':7}{run.name:22}{runner.seconds[run.name]:5.0f} s {tests}")
     for check in checks:
         if check.name not in ended:
             say(f"  not run {check.name}")
