@@ -17,10 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-
-import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 FOLDER, PROGRAMS = Path(sys.argv[1]), Path(sys.argv[2])
@@ -67,7 +64,11 @@ class Cluster:
         if done.returncode:
             fail(done.stdout + done.stderr)
 
-    def make(self, configuration: dict) -> None:
+    def make(self, text: str) -> None:
+        # Here, since most calls need it not and it takes as long as all else.
+        import yaml
+
+        configuration = yaml.safe_load(text)
         self.folder.mkdir(parents=True)
         (self.folder / "nodes").write_text(str(len(configuration["nodes"])))
         if wanted("create-hangs") is not None:
@@ -134,7 +135,7 @@ def kind(command: list[str], options: dict[str, str]) -> None:
             fail(why)
         if cluster.name in listed():
             fail(f'ERROR: failed to create cluster: node(s) already exist for a cluster with the name "{cluster.name}"')
-        cluster.make(yaml.safe_load(Path(options["--config"]).read_text()))
+        cluster.make(Path(options["--config"]).read_text())
         # As the true one does where nobody says otherwise.
         target = Path(options.get("--kubeconfig") or os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -164,9 +165,7 @@ def docker(command: list[str], options: dict[str, str]) -> None:
         print("\n".join(f"{name} {state}" for name in cluster.containers()))
     elif command[0] == "inspect":
         made = (Cluster(command[1].removesuffix("-control-plane")).folder / "nodes").stat().st_mtime
-        print(
-            "\n".join([datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%dT%H:%M:%S.123456789Z")] * len(command[1:]))
-        )
+        print("\n".join([time.strftime("%Y-%m-%dT%H:%M:%S.123456789Z", time.gmtime(made))] * len(command[1:])))
     elif command[0] == "start":
         cluster = Cluster(command[1].removesuffix("-control-plane"))
         (cluster.folder / "stopped").unlink()

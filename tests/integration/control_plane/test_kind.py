@@ -47,10 +47,11 @@ def lab(programs):
 
 @pytest.fixture(scope="module")
 def running(programs):
-    """The whole lab, made once; each test leaves it running."""
+    """The whole lab, its cluster made once, by two runs at a time; each test leaves it running."""
     made = new_lab(programs)
     try:
-        made.first = made.start("--tags", "all").succeeded()
+        made.first = [finish(play) for play in [made.launch("lab") for _play in range(2)]]
+        made.start("--tags", "all").succeeded()
         yield made
     finally:
         made.destroy()
@@ -144,6 +145,11 @@ def test_a_name_that_cannot_be(lab):
     assert lab.calls() == []
 
 
+def test_two_runs_at_once_make_one_cluster(running):
+    assert sorted(run.changed for run in running.first) == [0, 1]
+    assert len(running.calls("kind", "create")) == 1
+
+
 def test_the_whole_lab_runs_through_the_scheduler(running):
     text = (running.root / "out" / "07-cross.txt").read_text()
     assert text.startswith(
@@ -177,7 +183,8 @@ def test_the_kubeconfig_is_kinds_and_private_and_nothing_else_is_left(running):
 
 
 def test_a_cluster_that_is_there_is_reused(running):
-    assert running.start("--tags", "all").changed == 0
+    # The cluster alone; that the whole lab has nothing to do either is for the molecule scenario below.
+    assert running.start().changed == 0
     assert (
         len(running.calls("kind", "create")) == 1
         and running.calls("kind", "delete") == []
@@ -204,7 +211,7 @@ def test_the_kubeconfig_is_mended(running):
 
 def test_check_mode_reads_only(running):
     before = len(running.calls())
-    assert running.start("--check", "--diff", "--tags", "all").changed == 0
+    assert running.start("--check", "--diff", "--tags", "nodes").changed == 0
     assert running.teardown("--check").changed == 1
     verbs = {tuple(call[:2]) for call in running.calls()[before:]}
     assert verbs == {("docker", "version"), ("kind", "version"), ("kind", "get")}
@@ -276,13 +283,7 @@ def test_a_check_before_there_is_a_cluster_leaves_no_trace(lab):
     assert not lab.root.exists()
 
 
-def test_two_runs_at_once_make_one_cluster(lab):
-    plays = [lab.launch("lab") for _play in range(2)]
-    assert sorted(finish(play).changed for play in plays) == [0, 1]
-    assert len(lab.calls("kind", "create")) == 1
-
-
-def test_a_creation_that_was_killed_leaves_no_kind_running_and_is_made_anew(lab):
+def test_a_creation_that_was_killed_leaves_no_kind_running_and_is_made_anew_and_torn_down(lab):
     lab.want("create-hangs")
     play = lab.launch("lab")
     wait_for(lambda: lab.cluster().exists(), 60, "kind to have containers")
@@ -299,11 +300,9 @@ def test_a_creation_that_was_killed_leaves_no_kind_running_and_is_made_anew(lab)
     assert [call[1] for call in lab.calls("kind") if call[1] in ("create", "delete")] == ["create", "delete", "create"]
     assert sorted(path.name for path in lab.control_plane.iterdir()) == ["kind-gpuwl.made", "kind.yaml", "kubeconfig"]
 
-
-def test_teardown_deletes_what_the_lab_made(lab):
-    lab.start().succeeded()
+    # Teardown deletes what the lab made.
     assert lab.teardown().changed == 1
-    (deleted,) = lab.calls("kind", "delete")
+    _killed, deleted = lab.calls("kind", "delete")
     assert deleted[:5] == ["kind", "delete", "cluster", "--name", "gpuwl"]
     assert deleted[5] == "--kubeconfig" and deleted[6].startswith(f"{lab.control_plane}/.kind-")
     assert lab.pids() == {} and not lab.control_plane.exists() and list(lab.root.iterdir()) == []
@@ -311,7 +310,7 @@ def test_teardown_deletes_what_the_lab_made(lab):
 
 
 def test_teardown_leaves_what_the_lab_did_not_make_and_knows_its_own_without_notes(lab):
-    lab.start("--tags", "all").succeeded()
+    lab.start("--tags", "nodes").succeeded()
     lab.kubectl("label", "nodes", "--all", f"{MARK}-")
     # A note of a killed creation is not believed of it, either.
     (lab.control_plane / "kind-gpuwl.made").rename(lab.control_plane / "kind-gpuwl.being-made")
@@ -378,12 +377,18 @@ def test_teardown_while_the_docker_daemon_is_away(lab):
 def test_the_molecule_scenario(lab):
     """On a docker daemon tests/integration/test_molecule.py runs it; here converge, idempotence and verify run on the stand-ins."""
     programs = Path(sys.executable).parent
+    # molecule works below the folder that it is called in, where the other test may be at work.
+    checkout = lab.base / "checkout"
+    checkout.mkdir()
+    for entry in CHECKOUT.iterdir():
+        if entry.name != ".cache":
+            (checkout / entry.name).symlink_to(entry)
     environment = lab.environment(
         PATH=f"{lab.bin}:{programs}:{lab.base / 'tools'}", MOLECULE_GLOB="molecule/*/molecule.yml", NO_COLOR="1"
     )
     done = subprocess.run(
         [programs / "molecule", "test", "--scenario-name", "kind"],
-        cwd=CHECKOUT,
+        cwd=checkout,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -398,7 +403,7 @@ def test_the_molecule_scenario(lab):
     (created,) = lab.calls("kind", "create")
     (deleted,) = lab.calls("kind", "delete")
     assert created[3:5] == deleted[3:5] == ["--name", "gpuwl-molecule"]
-    assert not (CHECKOUT / ".cache" / "molecule" / "kind").exists() and lab.pids() == {}
+    assert not (checkout / ".cache" / "molecule" / "kind").exists() and lab.pids() == {}
 
 
 def test_files_of_a_cluster_that_was_deleted_by_hand_go(lab):

@@ -18,23 +18,36 @@ from pathlib import Path
 
 import pytest
 import yaml
+from combined_plays import messages, play_of, role
 from lab_plays import PLAYBOOK, ROOT, run_playbook
 
+# Behind "Advertise the resources" the cluster is as after `--tags nodes,resources`, and behind "Ask for the Pods, in order" as
+# after a whole run; other tests take these two out.
 KILLED_BEHIND = [
     "Keep the labels that the nodes had before",
     "Label the nodes",
     "Keep the resources that the nodes advertised before",
-    "Advertise the resources",
-    "Ask for the Pods, in order",
 ]
-OTHER_POOLS = [
+NODES = ("--tags", "nodes,resources")
+PODS = ("--tags", "placement")
+POOLS = [
     {
         "name": "a",
         "nodes": ["lab-node-0"],
-        "workload": "vm-vgpu",
+        "workload": "container",
         "labels": {"tier": "on"},
-        "resources": {"nvidia.com/A10-4Q": 3, "example.com/dongle": 5},
+        "resources": {"nvidia.com/gpu": 4, "example.com/dongle": 5},
     },
+    {
+        "name": "more",
+        "nodes": ["lab-node-[1:2]"],
+        "workload": "vm-passthrough",
+        "resources": {"nvidia.com/GA102GL_A10": 2},
+    },
+]
+# Another use, fewer nodes, and the pool without one label and one resource of another prefix than nvidia.com/.
+FEWER = [
+    {"name": "a", "nodes": ["lab-node-0"], "workload": "vm-vgpu", "resources": {"nvidia.com/A10-4Q": 3}},
     {"name": "b", "nodes": ["other"], "resources": {"nvidia.com/gpu": 1}},
 ]
 
@@ -132,9 +145,9 @@ class Theirs:
         assert [word for word in words if word not in said] == [], played.output
         assert (self.state(), self.lab.times()) == before
 
-    def tear_down(self, **variables) -> int:
+    def tear_down(self, *arguments: str, **variables) -> int:
         """A teardown that must end well; returns how many tasks changed something."""
-        played = self.teardown(**variables)
+        played = self.teardown(*arguments, **variables)
         assert played.rc == 0, played.output[-6000:]
         return played.changes
 
@@ -166,13 +179,31 @@ def test_the_same_records_there_and_afterwards_the_cluster_as_it_was(theirs, bef
     assert lab.text("out/06-placement.txt") == "job-container other\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
     assert "Insufficient nvidia.com/gpu" in lab.text("out/07-cross.txt")
     lab.settled()
-    # Another machine, and nothing left of the folder.
+
+    # Reading needs no confirmation; of a check of all the next test sees that.
+    assert lab.run("--tags", "operands,check", control_plane_existing_confirm="").changes == 0
+    there = theirs.state()
+    assert theirs.tear_down("--check", "--diff", control_plane_existing_confirm="") == 2
+    assert theirs.state() == there
+
+    # Another machine, and nothing left of the folder; and a teardown that is killed halfway is repeated.
     shutil.rmtree(lab.root)
     elsewhere = str(lab.folder / "elsewhere")
-    assert theirs.tear_down(lab_root=elsewhere) == 2
+    killing = {"GPUWL_KILL_AFTER_CHANGE": "Remove the lab's Pods, and the namespaces that it made"}
+    assert theirs.teardown(environment=killing, lab_root=elsewhere).rc == -signal.SIGKILL
+    assert theirs.state() != before
+    assert theirs.tear_down(lab_root=elsewhere) == 1
     assert theirs.state() == before
     assert theirs.tear_down(lab_root=elsewhere) == 0
     assert not Path(elsewhere).exists()
+
+
+def test_a_check_where_nothing_of_the_lab_is_yet_says_what_it_would_do(theirs, before):
+    assert theirs.tear_down("--check", "--diff", control_plane_existing_confirm="") == 0
+    shutil.rmtree(theirs.lab.root, ignore_errors=True)
+    played = theirs.lab.run("--check", "--diff", control_plane_existing_confirm="")
+    assert {"Label the nodes", "Advertise the resources", "Ask for the Pods, in order"} <= set(played.changed)
+    assert theirs.state() == before and not theirs.lab.root.exists()
 
 
 @pytest.mark.parametrize("task", KILLED_BEHIND)
@@ -185,46 +216,39 @@ def test_a_lab_that_was_killed_is_taken_out_whole(theirs, before, task):
     assert theirs.state() == before
 
 
-def test_a_teardown_that_was_killed_is_repeated(theirs, before):
-    theirs.lab.run()
-    played = theirs.teardown(
-        environment={"GPUWL_KILL_AFTER_CHANGE": "Remove the lab's Pods, and the namespaces that it made"}
-    )
-    assert played.rc == -signal.SIGKILL
-    assert theirs.state() != before
-    assert theirs.tear_down() == 1
-    assert theirs.state() == before
+def extended(node: dict) -> dict:
+    return {name: quantity for name, quantity in node["status"]["allocatable"].items() if "/" in name}
 
 
 def test_what_is_no_longer_declared_is_put_back_at_once(theirs, before):
-    theirs.lab.run()
-    theirs.lab.run(lab_pools=OTHER_POOLS, lab_requests=[])
-    now, then = (
-        theirs.home.objects("nodes"),
-        {name: before["Node", None, name] for name in ("lab-node-1", "lab-node-2")},
-    )
-    for name, was in then.items():
+    theirs.lab.run(*NODES, lab_pools=POOLS)
+    now = theirs.home.objects("nodes")
+    assert extended(now["lab-node-0"]) == {"nvidia.com/gpu": "4", "example.com/dongle": "5"}
+    assert {"tier": "on", "zone": "a", "nvidia.com/gpu.workload.config": "container"}.items() <= now["lab-node-0"][
+        "metadata"
+    ]["labels"].items()
+    assert extended(now["lab-node-2"]) == {"nvidia.com/GA102GL_A10": "2"}
+
+    theirs.lab.run(*NODES, lab_pools=FEWER)
+    now = theirs.home.objects("nodes")
+    for name in ("lab-node-1", "lab-node-2"):
+        was = before["Node", None, name]
         assert (now[name]["metadata"]["labels"], now[name]["metadata"]["annotations"]) == (
             was["metadata"]["labels"],
             was["metadata"]["annotations"],
         )
         assert now[name]["status"]["capacity"] == was["status"]["capacity"]
-    assert {"tier": "on", "zone": "a", "nvidia.com/gpu.workload.config": "vm-vgpu"}.items() <= now["lab-node-0"][
-        "metadata"
-    ]["labels"].items()
-    extended = {name: quantity for name, quantity in now["lab-node-0"]["status"]["allocatable"].items() if "/" in name}
-    assert extended == {"nvidia.com/A10-4Q": "3", "example.com/dongle": "5"}
-    # The same pool without one label and one resource of another prefix than nvidia.com/.
-    fewer = [{**OTHER_POOLS[0], "labels": {}, "resources": {"nvidia.com/A10-4Q": 3}}]
-    theirs.lab.run(lab_pools=fewer, lab_requests=[])
-    now = theirs.home.objects("nodes")["lab-node-0"]
-    assert "tier" not in now["metadata"]["labels"] and now["status"]["capacity"]["example.com/dongle"] == "1"
-    assert theirs.lab.run(lab_pools=fewer, lab_requests=[]).changes == 0
+    assert {"zone": "a", "nvidia.com/gpu.workload.config": "vm-vgpu"}.items() <= now["lab-node-0"]["metadata"][
+        "labels"
+    ].items()
+    assert "tier" not in now["lab-node-0"]["metadata"]["labels"]
+    assert now["lab-node-0"]["status"]["capacity"]["example.com/dongle"] == "1"
+    assert extended(now["lab-node-0"]) == {"nvidia.com/A10-4Q": "3", "example.com/dongle": "1"}
+    assert theirs.lab.run(*NODES, lab_pools=FEWER).changes == 0
 
 
 def test_a_namespace_of_theirs_stays_with_all_that_is_theirs(theirs, before):
-    variables = {"lab_namespace": "theirs"}
-    theirs.lab.run(**variables)
+    theirs.lab.run(*PODS, lab_namespace="theirs")
     assert set(theirs.home.objects("pods", "-n", "theirs")) == {
         "training",
         "job-container",
@@ -236,18 +260,16 @@ def test_a_namespace_of_theirs_stays_with_all_that_is_theirs(theirs, before):
     assert theirs.state() == before
 
 
-def test_a_namespace_of_the_labs_with_others_pods_in_it_stays_until_they_are_gone(theirs, before):
-    theirs.lab.run()
+def test_a_namespace_of_the_labs_with_what_is_others_in_it_stays_until_that_is_gone(theirs, before):
+    theirs.lab.run(*PODS)
     theirs.create(pod("guest", "gpu-vm", "other", {}))
-    played = theirs.teardown()
-    assert played.rc == 0 and "the namespace gpu-vm was made by the lab and stays" in played.output
-    assert set(theirs.home.objects("pods", "-n", "gpu-vm")) == {"guest"}
-    theirs.home.kubectl("delete", "pod", "guest", "-n", "gpu-vm", "--now")
     theirs.home.kubectl("create", "configmap", "settings", "-n", "gpu-vm")
     played = theirs.teardown()
-    assert played.rc == 0 and "stays, because this is in it that is not the lab's: configmaps/settings" in " ".join(
-        played.output.split()
-    )
+    said = " ".join(played.output.split())
+    assert played.rc == 0 and "the namespace gpu-vm was made by the lab and stays, because this is in it" in said
+    assert "that is not the lab's: pods/guest, configmaps/settings" in said
+    assert set(theirs.home.objects("pods", "-n", "gpu-vm")) == {"guest"}
+    theirs.home.kubectl("delete", "pod", "guest", "-n", "gpu-vm", "--now")
     theirs.home.kubectl("delete", "configmap", "settings", "-n", "gpu-vm")
     assert theirs.tear_down() == 1
     assert theirs.state() == before
@@ -255,7 +277,7 @@ def test_a_namespace_of_the_labs_with_others_pods_in_it_stays_until_they_are_gon
 
 def test_what_a_killed_play_left_running_writes_no_more(theirs, before):
     """Its module waits for a Pod to be gone, outlives it, and would go on behind the teardown."""
-    theirs.lab.run()
+    theirs.lab.run(*PODS)
     finalizers = json.dumps({"metadata": {"finalizers": ["example.com/hold"]}})
     theirs.home.kubectl("patch", "pod", "job-container", "-n", "gpu-vm", "--type=merge", "-p", finalizers)
     command = [
@@ -309,30 +331,16 @@ def wait_for(condition, what: str, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_reading_needs_no_confirmation(theirs, before):
-    theirs.lab.run()
-    for arguments in (("--tags", "check"), ("--tags", "operands,check"), ("--check", "--diff")):
-        assert theirs.lab.run(*arguments, control_plane_existing_confirm="").changes == 0
-    theirs.tear_down()
-    assert theirs.state() == before
-    assert theirs.teardown("--check", "--diff", control_plane_existing_confirm="").changes == 0
-    # Where nothing of the lab is yet, a check says what it would do.
-    shutil.rmtree(theirs.lab.root, ignore_errors=True)
-    played = theirs.lab.run("--check", "--diff", control_plane_existing_confirm="")
-    assert {"Label the nodes", "Advertise the resources", "Ask for the Pods, in order"} <= set(played.changed)
-    assert theirs.state() == before and not theirs.lab.root.exists()
-
-
-@pytest.mark.parametrize(("playbook", "confirm"), [("lab", ""), ("lab", "GPUWL"), ("lab", True), ("teardown", "")])
-def test_without_the_contexts_name_nothing_is_written(theirs, before, playbook, confirm):
+@pytest.mark.parametrize("playbook", ["lab", "teardown"])
+def test_without_the_contexts_name_nothing_is_written(theirs, before, playbook):
     play = theirs.lab.play if playbook == "lab" else theirs.teardown
-    played = play(control_plane_existing_confirm=confirm)
+    played = play(control_plane_existing_confirm="")
     assert played.rc != 0
     said = " ".join(played.output.split())
     assert (
         "the cluster of context ''gpuwl''" in said
         and "control_plane_existing_confirm to gpuwl" in said
-        and (f"it is ''{confirm}''" if confirm else "it is not set") in said
+        and "it is not set" in said
     )
     assert theirs.state() == before
 
@@ -357,14 +365,6 @@ def contexts(theirs, path, current, *names) -> str:
 
 def test_which_context_is_meant(theirs, before, tmp_path):
     lab, mine = theirs.lab, {"control_plane_kubeconfig": contexts(theirs, tmp_path / "mine", "", "practice", "prod")}
-    theirs.refused("has no current context", "practice, prod", "control_plane_existing_context", **mine)
-    theirs.refused("has no context ''lab''", "practice, prod", **mine, control_plane_existing_context="lab")
-    theirs.refused(
-        "the cluster of context ''prod''",
-        **mine,
-        control_plane_existing_context="prod",
-        control_plane_existing_confirm="practice",
-    )
     lab.run(
         "--tags", "nodes", **mine, control_plane_existing_context="practice", control_plane_existing_confirm="practice"
     )
@@ -380,18 +380,71 @@ def test_which_context_is_meant(theirs, before, tmp_path):
         lab.declared["control_plane_kubeconfig"] = str(theirs.kubeconfig)
 
 
+def test_a_cluster_that_cannot_be_told_or_reached(theirs, before, tmp_path):
+    """All of it is said by the role's one task, before any other; the test behind shows one through the play."""
+    mine = {"control_plane_kubeconfig": contexts(theirs, tmp_path / "mine", "", "practice", "prod")}
+    nothing, words, server, program = (tmp_path / name for name in ("nothing", "words", "server", "program"))
+    words.write_text("just words")
+    config = yaml.safe_load(theirs.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    server.write_text(yaml.safe_dump(config))
+    config = yaml.safe_load(theirs.kubeconfig.read_text())
+    config["users"][0]["user"] = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "no-such-program",
+            "interactiveMode": "Never",
+        }
+    }
+    program.write_text(yaml.safe_dump(config))
+    confirmed = {"control_plane_existing_confirm": "gpuwl"}
+    cases = {
+        "other letters": (
+            {"control_plane_existing_confirm": "GPUWL"},
+            ("the cluster of context 'gpuwl'", "control_plane_existing_confirm to gpuwl", "it is 'GPUWL'"),
+        ),
+        "not a name": (
+            {"control_plane_existing_confirm": True},
+            ("the cluster of context 'gpuwl'", "control_plane_existing_confirm to gpuwl", "it is 'True'"),
+        ),
+        "no current context": (
+            {**mine, **confirmed},
+            ("has no current context", "practice, prod", "control_plane_existing_context"),
+        ),
+        "no such context": (
+            {**mine, **confirmed, "control_plane_existing_context": "lab"},
+            ("has no context 'lab'", "practice, prod"),
+        ),
+        "another context": (
+            {**mine, "control_plane_existing_context": "prod", "control_plane_existing_confirm": "practice"},
+            ("the cluster of context 'prod'",),
+        ),
+        "no file": (
+            {**confirmed, "control_plane_kubeconfig": str(nothing)},
+            ("can't be read", str(nothing), "control_plane_kubeconfig"),
+        ),
+        "no kubeconfig": ({**confirmed, "control_plane_kubeconfig": str(words)}, ("is no kubeconfig", str(words))),
+        "no server": (
+            {**confirmed, "control_plane_kubeconfig": str(server)},
+            (f"nothing listens at the server that the kubeconfig {server} names (connection refused)",),
+        ),
+        "no program": (
+            {**confirmed, "control_plane_kubeconfig": str(program)},
+            ("the context 'gpuwl' for system:anonymous", "must be on PATH"),
+        ),
+    }
+    common = {"control_plane_provider": "existing", "control_plane_kubeconfig": str(theirs.kubeconfig)}
+    playbook = tmp_path / "refusals.yml"
+    playbook.write_text(play_of({name: {**common, **variables} for name, (variables, _words) in cases.items()}, role()))
+    told = messages(run_playbook(str(playbook), folder=theirs.lab.folder).output)
+    assert list(told) == list(cases)
+    assert [(name, word) for name, (_, words) in cases.items() for word in words if word not in told[name]] == [], told
+    assert theirs.state() == before
+
+
 def test_what_cannot_be_is_refused_before_anything_is_written(theirs, before, tmp_path):
     nothing = tmp_path / "nothing"
     theirs.refused("can't be read", str(nothing), "control_plane_kubeconfig", control_plane_kubeconfig=str(nothing))
-    nothing.write_text("just words")
-    theirs.refused("is no kubeconfig", str(nothing), control_plane_kubeconfig=str(nothing))
-    config = yaml.safe_load(theirs.kubeconfig.read_text())
-    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
-    nothing.write_text(yaml.safe_dump(config))
-    theirs.refused(
-        f"nothing listens at the server that the kubeconfig {nothing} names (connection refused)",
-        control_plane_kubeconfig=str(nothing),
-    )
     missing = [{"name": "p", "nodes": ["lab-node-0", "lab-node-[7:8]"], "workload": "container"}]
     theirs.refused("2 of 3 nodes do not exist", "lab-node-7, lab-node-8", lab_pools=missing)
     beyond = {"taints": [{"key": "a", "effect": "NoSchedule"}], "capacity": {"cpu": 4}}
@@ -405,16 +458,6 @@ def test_what_cannot_be_is_refused_before_anything_is_written(theirs, before, tm
         lab_namespace="theirs",
         lab_requests=[{"name": "training", "resources": {"nvidia.com/gpu": 1}}],
     )
-    config = yaml.safe_load(theirs.kubeconfig.read_text())
-    config["users"][0]["user"] = {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": "no-such-program",
-            "interactiveMode": "Never",
-        }
-    }
-    nothing.write_text(yaml.safe_dump(config))
-    theirs.refused("the context 'gpuwl' for system:anonymous", "must be on PATH", control_plane_kubeconfig=str(nothing))
 
 
 def test_an_annotation_that_somebody_damaged(theirs, before):

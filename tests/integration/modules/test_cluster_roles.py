@@ -111,7 +111,7 @@ def test_the_three_modules_need_all_of_the_one_and_nothing_else(modules, cluster
     modules.run("node_status", nodes=[{"name": NODES[0]}], resources_to_remove=["nvidia.com/gpu"], force=True)
 
 
-def play(playbook: str, kubeconfig: str, folder: Path, **variables) -> None:
+def play(playbook: str, kubeconfig: str, folder: Path, *arguments: str, **variables) -> None:
     pools = [
         {"name": f"p{index}", "nodes": [name], "resources": {f"nvidia.com/rbac-{index}": 1}}
         for index, name in enumerate(NODES)
@@ -132,6 +132,7 @@ def play(playbook: str, kubeconfig: str, folder: Path, **variables) -> None:
         f"playbooks/{playbook}.yml",
         "-e",
         json.dumps(values),
+        *arguments,
     ]
     done = subprocess.run(
         command,
@@ -153,6 +154,8 @@ def test_the_lab_needs_all_of_the_other_besides(cluster, account, tmp_path):
         "lab",
         kubeconfig,
         tmp_path,
+        "--tags",
+        "placement",
         lab_requests=[{"name": name, "resources": {"nvidia.com/rbac-0": 1}} for name in ("new", "first", "second")],
     )
     play("teardown", kubeconfig, tmp_path)
