@@ -283,7 +283,7 @@ def wait_for(condition, seconds: float, what: str) -> None:
     while not condition():
         if time.monotonic() > deadline:
             pytest.fail(f"waited {seconds} s in vain for {what}")
-        time.sleep(0.02)
+        time.sleep(0.05)  # most look through /proc, which is not for nothing
 
 
 def mount(folder: Path, options: str) -> Path:

@@ -328,7 +328,7 @@ def wait_for(condition, what: str, seconds: float = 60) -> None:
     while not condition():
         if time.monotonic() > end:
             pytest.fail(f"waited {seconds} s in vain for {what}")
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 @pytest.mark.parametrize("playbook", ["lab", "teardown"])
