@@ -85,7 +85,9 @@ def test_values_and_programs_that_cannot_be(lab):
         "comma": ({"control_plane_root": str(lab.base / "a,b" / "control-plane")}, ("lab_root",)),
     }
     told = lab.refusals({name: variables for name, (variables, _words) in cases.items()})
-    assert [(name, word) for name, (_, words) in cases.items() for word in words if word not in told[name]] == [], told
+    assert [(name, word) for name, (_case, words) in cases.items() for word in words if word not in told[name]] == [], (
+        told
+    )
     assert "kube-apiserver" not in told["absent"] + told["not executable"]
     assert lab.pids() == {}
     made = {path.name for path in lab.base.glob("[!.]*")} - {

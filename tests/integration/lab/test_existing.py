@@ -438,7 +438,9 @@ def test_a_cluster_that_cannot_be_told_or_reached(theirs, before, tmp_path):
     playbook.write_text(play_of({name: {**common, **variables} for name, (variables, _words) in cases.items()}, role()))
     told = messages(run_playbook(str(playbook), folder=theirs.lab.folder).output)
     assert list(told) == list(cases)
-    assert [(name, word) for name, (_, words) in cases.items() for word in words if word not in told[name]] == [], told
+    assert [(name, word) for name, (_case, words) in cases.items() for word in words if word not in told[name]] == [], (
+        told
+    )
     assert theirs.state() == before
 
 
