@@ -6,8 +6,8 @@
     python tests/run_checks.py [NAME...]     a name is a check's or a group's; without any, all run
     python tests/run_checks.py --list        say the names
 
-The groups run in the order lint, unit, sanity and integration, and none begins after one that failed. Each check's output
-goes to a log below .cache/checks/logs, and is shown where it failed. Exits with 1 if anything failed, 2 for a wrong name.
+The groups begin in the order lint, unit, sanity and integration; when a check fails, those of later groups do not begin or
+are interrupted. Each check's output goes to a log below .cache/checks/logs, and is shown where it failed. Exits with 1 if anything failed, 2 for a wrong name.
 """
 
 from __future__ import annotations
@@ -39,51 +39,55 @@ class Runner:
 
     def __init__(self, notes: list[str]):
         self.left_out = list(notes)
-        self.under_way: dict[str, Run] = {}
+        self.under_way: dict[Check, Run] = {}
         self.passed: list[Run] = []
         self.failed: list[Run] = []
         self.seconds: dict[str, float] = {}
-        self.ending = False
+        # No check of a later group than this one begins or goes on; -1 is none at all.
+        self.last_group = len(GROUPS)
 
-    def run_group(self, checks: list[Check]) -> None:
-        """Run checks, long ones first, and return when all of them have ended."""
+    def run_all(self, checks: list[Check]) -> None:
+        """Run checks, groups in their order and long ones first, and return when all of them have ended."""
         with ThreadPoolExecutor(WORKERS) as pool:
             # Consumed, so that an error of this program's own is not lost.
-            list(pool.map(self.run, sorted(checks, key=lambda check: -check.minutes)))
+            list(pool.map(self.run, sorted(checks, key=lambda check: (GROUPS.index(check.group), -check.minutes))))
 
     def run(self, check: Check) -> None:
-        if self.ending:
+        if GROUPS.index(check.group) > self.last_group:
             return
-        run = self.under_way[check.name] = Run(check.name)
+        run = self.under_way[check] = Run(check.name)
         began = time.monotonic()
+        problem = ""
         try:
             check.run(run)
         except Failed as error:
-            self.end(run, str(error), began)
+            problem = str(error)
         except Exception as error:
-            self.end(run, f"the check itself is broken: {error!r}", began)
+            problem = f"the check itself is broken: {error!r}"
             raise
-        else:
-            self.end(run, "", began)
+        finally:
+            self.seconds[run.name] = time.monotonic() - began
+            del self.under_way[check]
+            # What was interrupted has not run.
+            if GROUPS.index(check.group) <= self.last_group:
+                self.end(run, problem)
+                if problem:
+                    self.stop_after(GROUPS.index(check.group))
 
-    def end(self, run: Run, problem: str, began: float) -> None:
-        self.seconds[run.name] = time.monotonic() - began
-        del self.under_way[run.name]
+    def end(self, run: Run, problem: str) -> None:
         (self.failed if problem else self.passed).append(run)
         self.left_out += run.left_out + (run.tests.skipped if run.tests else [])
-        if self.ending:
-            return
         tests = f"{run.tests.passed} tests" if run.tests else ""
         say(f"{'FAILED' if problem else 'ok':6} {run.name:21} {self.seconds[run.name]:5.0f} s  {tests}")
         if problem:
             text = run.log.read_text(encoding="utf-8", errors="replace") if run.log.exists() else ""
             say("\n".join(["", *text.splitlines()[-SHOWN_LINES:], f"{run.name}: {problem} (all of it: {run.log})", ""]))
 
-    def interrupt(self) -> None:
-        """Ask what is running to end, as Ctrl-C does, so that no control plane stays behind."""
-        self.ending = True
-        for run in list(self.under_way.values()):
-            if run.process and run.process.poll() is None:
+    def stop_after(self, group: int) -> None:
+        """Begin no check of a later group, and interrupt those under way as Ctrl-C does, so that no control plane stays."""
+        self.last_group = min(self.last_group, group)
+        for check, run in list(self.under_way.items()):
+            if GROUPS.index(check.group) > self.last_group and run.process and run.process.poll() is None:
                 run.process.send_signal(signal.SIGINT)
 
 
@@ -147,16 +151,10 @@ def main(arguments: list[str]) -> int:
     checks = [check for check in checks if oldest or not check.needs_oldest]
     runner = Runner(notes)
 
-    def interrupted(*_signal: object) -> None:
-        runner.interrupt()
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupted)
+        signal.signal(number, lambda *_signal: runner.stop_after(-1))
     threading.Thread(target=heartbeat, args=(runner,), daemon=True).start()
-    for group in GROUPS:
-        runner.run_group([check for check in checks if check.group == group])
-        if runner.failed or runner.ending:
-            break
+    runner.run_all(checks)
     return report(runner, checks, began)
 
 
@@ -164,7 +162,7 @@ def heartbeat(runner: Runner) -> None:
     """Say each minute what is under way."""
     while True:
         time.sleep(60)
-        say(f"...... {', '.join(sorted(runner.under_way))}")
+        say(f"...... {', '.join(sorted(run.name for run in list(runner.under_way.values())))}")
 
 
 if __name__ == "__main__":
