@@ -98,10 +98,10 @@ class Lab:
             pytest.fail(f"the lab failed:\n{played.output[-6000:]}")
         return played
 
-    def settled(self) -> None:
+    def settled(self, *arguments: str, **variables) -> None:
         """Run it once more: nothing may be left to do, and no file may be touched."""
         before = self.times()
-        played = self.run()
+        played = self.run(*arguments, **variables)
         assert (played.changes, played.changed) == (0, [])
         assert self.times() == before
 

@@ -50,6 +50,7 @@ FEWER = [
     {"name": "a", "nodes": ["lab-node-0"], "workload": "vm-vgpu", "resources": {"nvidia.com/A10-4Q": 3}},
     {"name": "b", "nodes": ["other"], "resources": {"nvidia.com/gpu": 1}},
 ]
+LESS = {"lab_pools": FEWER, "lab_namespace": "theirs"}
 
 
 def node(name: str, labels: dict, resources: dict) -> dict:
@@ -157,17 +158,29 @@ def theirs(make_lab):
     return Theirs(make_lab(), make_lab)
 
 
-@pytest.fixture
-def before(theirs):
-    """Their cluster as it was; and it must be so again in the end."""
-    state = theirs.state()
-    yield state
-    if theirs.state() != state:
-        theirs.tear_down()
-    assert theirs.state() == state
+def contexts(theirs, path, current, *names) -> str:
+    """A kubeconfig with these contexts of their cluster."""
+    config = yaml.safe_load(theirs.kubeconfig.read_text())
+    config["contexts"] = [{**config["contexts"][0], "name": name} for name in names]
+    config["current-context"] = current
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
 
 
-def test_the_same_records_there_and_afterwards_the_cluster_as_it_was(theirs, before):
+def extended(node: dict) -> dict:
+    return {name: quantity for name, quantity in node["status"]["allocatable"].items() if "/" in name}
+
+
+@pytest.fixture(scope="module")
+def original(theirs):
+    """Their cluster before the lab ever ran on it."""
+    return theirs.state()
+
+
+# The tests down to test_afterwards_the_cluster_is_as_it_was are one history of the cluster: each begins with what the one before has left.
+
+
+def test_the_same_records_there(theirs, original):
     lab = theirs.lab
     lab.run()
     assert lab.text("out/01-nodes.txt") == "lab-node-0 container\nlab-node-1 vm-passthrough\nlab-node-2 vm-vgpu\n"
@@ -178,24 +191,102 @@ def test_the_same_records_there_and_afterwards_the_cluster_as_it_was(theirs, bef
     # Theirs hold 6 cards of the 4 that lab-node-0 now has, so ours goes to the other one that has this name.
     assert lab.text("out/06-placement.txt") == "job-container other\nvmi-passthrough lab-node-1\nvmi-vgpu lab-node-2\n"
     assert "Insufficient nvidia.com/gpu" in lab.text("out/07-cross.txt")
-    lab.settled()
 
-    # Reading needs no confirmation; of a check of all the next test sees that.
-    assert lab.run("--tags", "operands,check", control_plane_existing_confirm="").changes == 0
+
+def test_another_declaration_in_a_context_that_is_not_the_current_one(theirs, original, tmp_path):
+    kubeconfig = contexts(theirs, tmp_path / "mine", "", "practice", "prod")
+    practice = {"control_plane_existing_context": "practice", "control_plane_existing_confirm": "practice"}
+    theirs.lab.run(*NODES, lab_pools=POOLS, control_plane_kubeconfig=kubeconfig, **practice)
+    now = theirs.home.objects("nodes")
+    assert extended(now["lab-node-0"]) == {"nvidia.com/gpu": "4", "example.com/dongle": "5"}
+    assert {"tier": "on", "zone": "a", "nvidia.com/gpu.workload.config": "container"}.items() <= now["lab-node-0"][
+        "metadata"
+    ]["labels"].items()
+    assert extended(now["lab-node-2"]) == {"nvidia.com/GA102GL_A10": "2"}
+
+
+def test_what_is_no_longer_declared_is_put_back_at_once(theirs, original):
+    theirs.lab.run(**LESS)
+    now = theirs.home.objects("nodes")
+    for name in ("lab-node-1", "lab-node-2"):
+        was = original["Node", None, name]
+        assert (now[name]["metadata"]["labels"], now[name]["metadata"]["annotations"]) == (
+            was["metadata"]["labels"],
+            was["metadata"]["annotations"],
+        )
+        assert now[name]["status"]["capacity"] == was["status"]["capacity"]
+    assert {"zone": "a", "nvidia.com/gpu.workload.config": "vm-vgpu"}.items() <= now["lab-node-0"]["metadata"][
+        "labels"
+    ].items()
+    assert "tier" not in now["lab-node-0"]["metadata"]["labels"]
+    assert now["lab-node-0"]["status"]["capacity"]["example.com/dongle"] == "1"
+    assert extended(now["lab-node-0"]) == {"nvidia.com/A10-4Q": "3", "example.com/dongle": "1"}
+    assert set(theirs.home.objects("pods", "-n", "theirs")) == {
+        "training",
+        "job-container",
+        "vmi-passthrough",
+        "vmi-vgpu",
+        "job-cross",
+    }
+
+
+def test_a_second_run_on_the_kubeconfig_that_kubectl_finds_has_nothing_to_do(theirs, tmp_path):
+    mine = contexts(theirs, tmp_path / "mine", "", "practice", "prod")
+    current = contexts(theirs, tmp_path / "current", "practice", "practice")
+    # As kubectl finds it, several files joined.
+    paths = {"KUBECONFIG": f"{tmp_path}/missing:{current}:{mine}", "K8S_AUTH_KUBECONFIG": "/nonexistent"}
+    del theirs.lab.declared["control_plane_kubeconfig"]
+    try:
+        theirs.lab.settled(environment=paths, control_plane_existing_confirm="practice", **LESS)
+    finally:
+        theirs.lab.declared["control_plane_kubeconfig"] = str(theirs.kubeconfig)
+
+
+def test_reading_needs_no_confirmation(theirs):
     there = theirs.state()
+    assert theirs.lab.run("--tags", "operands,check", control_plane_existing_confirm="", **LESS).changes == 0
     assert theirs.tear_down("--check", "--diff", control_plane_existing_confirm="") == 2
     assert theirs.state() == there
 
+
+def test_afterwards_the_cluster_is_as_it_was(theirs, original):
+    """And so are the namespace that was theirs and what they have in it."""
     # Another machine, and nothing left of the folder; and a teardown that is killed halfway is repeated.
-    shutil.rmtree(lab.root)
-    elsewhere = str(lab.folder / "elsewhere")
+    shutil.rmtree(theirs.lab.root)
+    elsewhere = str(theirs.lab.folder / "elsewhere")
     killing = {"GPUWL_KILL_AFTER_CHANGE": "Remove the lab's Pods, and the namespaces that it made"}
     assert theirs.teardown(environment=killing, lab_root=elsewhere).rc == -signal.SIGKILL
-    assert theirs.state() != before
+    assert theirs.state() != original
+
+    # Nor is anything written when somebody has damaged an annotation meanwhile.
+    kept = theirs.home.objects("nodes")["lab-node-0"]["metadata"]["annotations"]["gpuwl.sandbox/originals"]
+    theirs.home.kubectl("annotate", "--overwrite", "node", "lab-node-0", "gpuwl.sandbox/originals={oops")
+    damaged = theirs.state()
+    played = theirs.teardown(lab_root=elsewhere)
+    assert played.rc != 0
+    said = " ".join(played.output.split())
+    assert "gpuwl.sandbox/originals of node lab-node-0 is damaged" in said and "Nothing was written" in said
+    assert theirs.state() == damaged
+    theirs.home.kubectl("annotate", "--overwrite", "node", "lab-node-0", f"gpuwl.sandbox/originals={kept}")
+
     assert theirs.tear_down(lab_root=elsewhere) == 1
-    assert theirs.state() == before
+    assert theirs.state() == original
     assert theirs.tear_down(lab_root=elsewhere) == 0
     assert not Path(elsewhere).exists()
+
+
+@pytest.fixture
+def before(theirs, original):
+    """Their cluster as it was; and it must be so again in the end."""
+
+    def put_back() -> None:
+        if theirs.state() != original:
+            theirs.tear_down()
+        assert theirs.state() == original
+
+    put_back()
+    yield original
+    put_back()
 
 
 def test_a_check_where_nothing_of_the_lab_is_yet_says_what_it_would_do(theirs, before):
@@ -216,66 +307,7 @@ def test_a_lab_that_was_killed_is_taken_out_whole(theirs, before, task):
     assert theirs.state() == before
 
 
-def extended(node: dict) -> dict:
-    return {name: quantity for name, quantity in node["status"]["allocatable"].items() if "/" in name}
-
-
-def test_what_is_no_longer_declared_is_put_back_at_once(theirs, before):
-    theirs.lab.run(*NODES, lab_pools=POOLS)
-    now = theirs.home.objects("nodes")
-    assert extended(now["lab-node-0"]) == {"nvidia.com/gpu": "4", "example.com/dongle": "5"}
-    assert {"tier": "on", "zone": "a", "nvidia.com/gpu.workload.config": "container"}.items() <= now["lab-node-0"][
-        "metadata"
-    ]["labels"].items()
-    assert extended(now["lab-node-2"]) == {"nvidia.com/GA102GL_A10": "2"}
-
-    theirs.lab.run(*NODES, lab_pools=FEWER)
-    now = theirs.home.objects("nodes")
-    for name in ("lab-node-1", "lab-node-2"):
-        was = before["Node", None, name]
-        assert (now[name]["metadata"]["labels"], now[name]["metadata"]["annotations"]) == (
-            was["metadata"]["labels"],
-            was["metadata"]["annotations"],
-        )
-        assert now[name]["status"]["capacity"] == was["status"]["capacity"]
-    assert {"zone": "a", "nvidia.com/gpu.workload.config": "vm-vgpu"}.items() <= now["lab-node-0"]["metadata"][
-        "labels"
-    ].items()
-    assert "tier" not in now["lab-node-0"]["metadata"]["labels"]
-    assert now["lab-node-0"]["status"]["capacity"]["example.com/dongle"] == "1"
-    assert extended(now["lab-node-0"]) == {"nvidia.com/A10-4Q": "3", "example.com/dongle": "1"}
-    assert theirs.lab.run(*NODES, lab_pools=FEWER).changes == 0
-
-
-def test_a_namespace_of_theirs_stays_with_all_that_is_theirs(theirs, before):
-    theirs.lab.run(*PODS, lab_namespace="theirs")
-    assert set(theirs.home.objects("pods", "-n", "theirs")) == {
-        "training",
-        "job-container",
-        "vmi-passthrough",
-        "vmi-vgpu",
-        "job-cross",
-    }
-    theirs.tear_down()
-    assert theirs.state() == before
-
-
-def test_a_namespace_of_the_labs_with_what_is_others_in_it_stays_until_that_is_gone(theirs, before):
-    theirs.lab.run(*PODS)
-    theirs.create(pod("guest", "gpu-vm", "other", {}))
-    theirs.home.kubectl("create", "configmap", "settings", "-n", "gpu-vm")
-    played = theirs.teardown()
-    said = " ".join(played.output.split())
-    assert played.rc == 0 and "the namespace gpu-vm was made by the lab and stays, because this is in it" in said
-    assert "that is not the lab's: pods/guest, configmaps/settings" in said
-    assert set(theirs.home.objects("pods", "-n", "gpu-vm")) == {"guest"}
-    theirs.home.kubectl("delete", "pod", "guest", "-n", "gpu-vm", "--now")
-    theirs.home.kubectl("delete", "configmap", "settings", "-n", "gpu-vm")
-    assert theirs.tear_down() == 1
-    assert theirs.state() == before
-
-
-def test_what_a_killed_play_left_running_writes_no_more(theirs, before):
+def test_what_a_killed_play_left_running_writes_no_more_and_all_but_what_is_others_goes(theirs, before):
     """Its module waits for a Pod to be gone, outlives it, and would go on behind the teardown."""
     theirs.lab.run(*PODS)
     finalizers = json.dumps({"metadata": {"finalizers": ["example.com/hold"]}})
@@ -310,7 +342,18 @@ def test_what_a_killed_play_left_running_writes_no_more(theirs, before):
         lambda: not [pid for pid in left if Path(f"/proc/{pid}/exe").exists()], "what the play left running to end"
     )
     assert ("Namespace", None, "late") not in theirs.state()
-    theirs.tear_down()
+
+    # A namespace of the lab's with what is others' in it stays until that is gone.
+    theirs.create(pod("guest", "gpu-vm", "other", {}))
+    theirs.home.kubectl("create", "configmap", "settings", "-n", "gpu-vm")
+    played = theirs.teardown()
+    said = " ".join(played.output.split())
+    assert played.rc == 0 and "the namespace gpu-vm was made by the lab and stays, because this is in it" in said
+    assert "that is not the lab's: pods/guest, configmaps/settings" in said
+    assert set(theirs.home.objects("pods", "-n", "gpu-vm")) == {"guest"}
+    theirs.home.kubectl("delete", "pod", "guest", "-n", "gpu-vm", "--now")
+    theirs.home.kubectl("delete", "configmap", "settings", "-n", "gpu-vm")
+    assert theirs.tear_down() == 1
     assert theirs.state() == before
 
 
@@ -352,32 +395,6 @@ def test_the_confirmation_cannot_be_skipped(theirs, before):
             played.output.split()
         )
         assert theirs.state() == before
-
-
-def contexts(theirs, path, current, *names) -> str:
-    """A kubeconfig with these contexts of their cluster."""
-    config = yaml.safe_load(theirs.kubeconfig.read_text())
-    config["contexts"] = [{**config["contexts"][0], "name": name} for name in names]
-    config["current-context"] = current
-    path.write_text(yaml.safe_dump(config))
-    return str(path)
-
-
-def test_which_context_is_meant(theirs, before, tmp_path):
-    lab, mine = theirs.lab, {"control_plane_kubeconfig": contexts(theirs, tmp_path / "mine", "", "practice", "prod")}
-    lab.run(
-        "--tags", "nodes", **mine, control_plane_existing_context="practice", control_plane_existing_confirm="practice"
-    )
-    current = contexts(theirs, tmp_path / "current", "practice", "practice")
-    # As kubectl finds it, several files joined.
-    del lab.declared["control_plane_kubeconfig"]
-    try:
-        paths = f"{tmp_path}/missing:{current}:{mine['control_plane_kubeconfig']}"
-        environment = {"KUBECONFIG": paths, "K8S_AUTH_KUBECONFIG": "/nonexistent"}
-        played = lab.play("--tags", "nodes", environment=environment, control_plane_existing_confirm="practice")
-        assert (played.rc, played.changes) == (0, 0), played.output
-    finally:
-        lab.declared["control_plane_kubeconfig"] = str(theirs.kubeconfig)
 
 
 def test_a_cluster_that_cannot_be_told_or_reached(theirs, before, tmp_path):
@@ -460,16 +477,3 @@ def test_what_cannot_be_is_refused_before_anything_is_written(theirs, before, tm
         lab_namespace="theirs",
         lab_requests=[{"name": "training", "resources": {"nvidia.com/gpu": 1}}],
     )
-
-
-def test_an_annotation_that_somebody_damaged(theirs, before):
-    theirs.lab.run("--tags", "nodes")
-    kept = theirs.home.objects("nodes")["lab-node-1"]["metadata"]["annotations"]["gpuwl.sandbox/originals"]
-    theirs.home.kubectl("annotate", "--overwrite", "node", "lab-node-1", "gpuwl.sandbox/originals={oops")
-    damaged = theirs.state()
-    played = theirs.teardown()
-    assert played.rc != 0
-    said = " ".join(played.output.split())
-    assert "gpuwl.sandbox/originals of node lab-node-1 is damaged" in said and "Nothing was written" in said
-    assert theirs.state() == damaged
-    theirs.home.kubectl("annotate", "--overwrite", "node", "lab-node-1", f"gpuwl.sandbox/originals={kept}")
