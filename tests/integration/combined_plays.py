@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One play of many cases that a role must refuse, each in a block of its own that is rescued: what is looked at is the message."""
+"""One play of many cases that a role meets, each in a block of its own that is rescued: what is looked at is the message, or what changed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ def role(tasks_from: str = "main") -> dict:
     return {"ansible.builtin.include_role": {"name": "gpuwl.sandbox.control_plane", "tasks_from": tasks_from}}
 
 
-def play_of(cases: dict[str, dict], included: dict, environments: dict[str, dict] | None = None) -> str:
-    """A playbook in which a role or a file of tasks meets the variables, and the environment, of one case after the other."""
+def play_of(
+    cases: dict[str, dict],
+    included: dict,
+    environments: dict[str, dict] | None = None,
+    before: dict[str, dict] | None = None,
+) -> str:
+    """A playbook in which a role or a file of tasks meets the variables, and the environment, of one case after the other.
+
+    before: what comes first, a task for each case.
+    """
     tasks = [
         {
-            "block": [{"name": f"Case {name}", **included, "vars": variables}],
+            "block": [*([before[name]] if before else []), {"name": f"Case {name}", **included, "vars": variables}],
             "environment": (environments or {}).get(name, {}),
             "rescue": [{"ansible.builtin.meta": "noop"}],
         }
@@ -50,3 +58,8 @@ def messages(output: str) -> dict[str, str]:
         if blocks:
             found[name] = " ".join(yaml.safe_load(blocks[0])["msg"].split())
     return found
+
+
+def changes(output: str) -> dict[str, int]:
+    """Case -> how many tasks changed something."""
+    return {name: len(re.findall(r"^changed: ", part, re.MULTILINE)) for name, part in outputs(output).items()}

@@ -29,6 +29,23 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller")
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "kwokctl")
+# What the lab does with the tag control_plane, without the roles that it would read and leave out.
+ROLE_ALONE = [
+    {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "vars_files": [f"{CHECKOUT}/playbooks/vars/{name}.yml" for name in ("defaults", "lab")],
+        "tasks": [
+            {"import_tasks": f"{CHECKOUT}/playbooks/tasks/paths.yml"},
+            {
+                "import_role": {"name": "gpuwl.sandbox.control_plane"},
+                "vars": {
+                    "control_plane_nodes": "{{ lab_pools | gpuwl.sandbox.pool_nodes(['name']) | map(attribute='name') | list }}"
+                },
+            },
+        ],
+    }
+]
 
 
 @dataclass
@@ -70,6 +87,7 @@ class Lab:
         self.root = self.base / "lab"
         self.variables = {"control_plane_source": "path", "control_plane_path": str(self.programs)}
         (self.base / "home").mkdir()
+        (self.base / "role.yml").write_text(json.dumps(ROLE_ALONE))
 
     @property
     def control_plane(self) -> Path:
@@ -91,11 +109,13 @@ class Lab:
         return {**kept, **own, **more}
 
     def command(self, playbook: str, *arguments: str, **variables: object) -> list[str]:
+        """One of the collection's playbooks; "role": the role control_plane alone; NAME.yml: one of a test's own."""
         tags = ["--tags", "control_plane"] if playbook == "lab" and "--tags" not in arguments else []
-        if playbook.endswith(".yml"):  # one of a test's own, whose variables stand in it
+        if playbook.endswith(".yml"):  # whose variables stand in it
             return [str(PLAYBOOK), playbook, *arguments]
         values = json.dumps({"lab_root": str(self.root), **self.variables, **variables})
-        return [str(PLAYBOOK), f"{CHECKOUT}/playbooks/{playbook}.yml", *tags, "-e", values, *arguments]
+        file = self.base / "role.yml" if playbook == "role" else CHECKOUT / "playbooks" / f"{playbook}.yml"
+        return [str(PLAYBOOK), str(file), *tags, "-e", values, *arguments]
 
     def launch(
         self, playbook: str, *arguments: str, environment: dict | None = None, **variables: object
@@ -115,26 +135,33 @@ class Lab:
     def play(self, playbook: str, *arguments: str, environment: dict | None = None, **variables: object) -> Run:
         return finish(self.launch(playbook, *arguments, environment=environment, **variables))
 
-    def refusals(
+    def cases(
         self,
         cases: dict[str, dict],
         tasks_from: str = "main",
         environments: dict[str, dict] | None = None,
         environment: dict | None = None,
-    ) -> dict[str, str]:
-        """Case -> the message with which the role refuses its variables, which come on top of the lab's; all in one play."""
+        arguments: tuple[str, ...] = (),
+        before: dict[str, dict] | None = None,
+    ) -> Run:
+        """One play of the role with the variables of one case after the other, which come on top of the lab's."""
         given = {"control_plane_root": str(self.control_plane), **self.variables}
-        playbook = self.base / "refusals.yml"
+        playbook = self.base / "cases.yml"
         playbook.write_text(
-            play_of({name: {**given, **case} for name, case in cases.items()}, role(tasks_from), environments)
+            play_of({name: {**given, **case} for name, case in cases.items()}, role(tasks_from), environments, before)
         )
-        run = self.play(str(playbook), environment=environment)
+        return self.play(str(playbook), *arguments, environment=environment)
+
+    def refusals(self, cases: dict[str, dict], *more, **further) -> dict[str, str]:
+        """Case -> the message with which the role refuses its variables; all in one play."""
+        run = self.cases(cases, *more, **further)
         told = messages(run.output)
         assert list(told) == list(cases), run.output
         return told
 
     def start(self, *arguments: str, **variables: object) -> Run:
-        return self.play("lab", *arguments, **variables)
+        """Have the control plane, or what of the lab --tags says."""
+        return self.play("lab" if "--tags" in arguments else "role", *arguments, **variables)
 
     def teardown(self, *arguments: str, **variables: object) -> Run:
         return self.play("teardown", *arguments, **variables)

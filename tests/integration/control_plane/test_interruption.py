@@ -27,7 +27,7 @@ MOMENTS = {
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_start_that_was_killed(lab, moment):
-    play = lab.launch("lab")
+    play = lab.launch("role")
     wait_for(lambda: MOMENTS[moment](lab), 60, moment)
     # The play, Ansible's workers, which have a session of their own, and kwokctl: as when memory or power ran out.
     lab.kill_runs()
@@ -39,7 +39,7 @@ def test_a_start_that_was_killed(lab, moment):
 
 def test_a_lab_that_is_interrupted_all_its_life(lab):
     # The start's group is killed: Ansible's worker lives on and finishes its work, and the next run waits for it.
-    play = lab.launch("lab")
+    play = lab.launch("role")
     wait_for(lambda: has(lab, "kwokctl.yaml"), 60, "kwokctl's configuration")
     os.killpg(play.pid, signal.SIGKILL)
     lab.start().succeeded()
@@ -49,7 +49,7 @@ def test_a_lab_that_is_interrupted_all_its_life(lab):
     assert lab.pids() == {}
 
     # Ctrl-C at the start,
-    play = lab.launch("lab")
+    play = lab.launch("role")
     wait_for(lambda: bool(lab.pids()), 60, "the first component")
     os.killpg(play.pid, signal.SIGINT)
     assert finish(play).code != 0
@@ -59,7 +59,7 @@ def test_a_lab_that_is_interrupted_all_its_life(lab):
 
     # a restart that is killed,
     lab.kill(*COMPONENTS)
-    play = lab.launch("lab")
+    play = lab.launch("role")
     wait_for(lambda: "kube-apiserver" in lab.pids(), 60, "kube-apiserver to run")
     lab.kill_runs()
     play.communicate()

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from combined_plays import changes, messages
 from control_plane_lab import CHECKOUT, commands, finish, kill, wait_for
-from kind_lab import KindLab
+from kind_lab import Case, KindLab
 
 AWAY = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
 NO_IMAGE = """\
@@ -45,11 +46,27 @@ def lab(programs):
     made.destroy()
 
 
+def kill_a_creation(lab) -> None:
+    """Kill a play while kind makes its cluster; kind ends with it."""
+    lab.want("create-hangs")
+    play = lab.launch("role")
+    wait_for(lambda: lab.cluster().exists(), 60, "kind to have containers")
+    pid = next(pid for pid, command in commands() if str(lab.fakes) in command and "create" in command)
+    worker = int(re.search(r"^PPid:\s*(\d+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
+    kill(worker)
+    wait_for(lambda: pid not in dict(commands()), 10, "kind to end with its play")
+    lab.kill_runs()
+    play.communicate()
+    lab.want_no_more("create-hangs")
+
+
 @pytest.fixture(scope="module")
 def running(programs):
-    """The whole lab, its cluster made once, by two runs at a time; each test leaves it running."""
+    """The whole lab, its cluster made by two runs at a time after one that was killed; each test leaves it running, but the last."""
     made = new_lab(programs)
     try:
+        kill_a_creation(made)
+        made.checked = made.start("--check")
         made.first = [finish(play) for play in [made.launch("lab") for _play in range(2)]]
         made.start("--tags", "all").succeeded()
         yield made
@@ -57,97 +74,159 @@ def running(programs):
         made.destroy()
 
 
-def nothing_made(lab) -> None:
-    assert not lab.cluster().exists() and not lab.control_plane.exists()
+def nothing_made(case) -> bool:
+    return not case.cluster().exists() and not case.control_plane.exists()
 
 
-def test_docker_is_missing(lab):
-    (lab.bin / "docker").unlink()
-    assert lab.start().error == (
-        "provider kind needs docker, and PATH has no program of that name: install it as https://docs.docker.com/engine/install/ says"
-    )
-    nothing_made(lab)
+def test_docker_and_kind_that_will_not_do_and_other_refusals(lab):
+    """Each with a docker and a kind of its own; all in one play."""
+    cases = {}
 
+    def case(name: str, **variables: object) -> Case:
+        cases[name] = Case(lab, name)
+        cases[name].variables.update(variables)
+        return cases[name]
 
-def test_the_docker_daemon_is_away(lab):
-    lab.want("docker-fails", AWAY)
-    assert lab.start().error == (
-        f"the docker daemon does not answer (docker version says: {AWAY}): start it (systemctl start docker, or Docker Desktop),"
-        " and see that DOCKER_HOST and this user's rights let `docker version` show a server"
-    )
-    nothing_made(lab)
-
-
-def test_the_docker_daemon_hangs(lab):
-    lab.want("docker-hangs")
-    assert "the docker daemon does not answer (docker version did not end within 15 s): start it" in lab.start().error
-    assert lab.everything() == []
-    nothing_made(lab)
-
-
-def test_kind_is_missing(lab):
-    (lab.bin / "kind").unlink()
-    assert lab.start().error == (
-        "provider kind needs kind, and PATH has no program of that name: get it at https://kind.sigs.k8s.io/docs/user/quick-start/#installation"
-    )
-    nothing_made(lab)
-
-
-@pytest.mark.parametrize(
-    ("printed", "told"),
-    [
-        (
-            "kind v0.19.0 go1.20.4 linux/amd64",
-            "kind v0.19.0 is too old, wanted is v0.20.0 or newer: get it at https://kind.sigs.k8s.io/",
-        ),
-        (
-            "a window manager",
-            "kind does not tell its version (`kind version` says: a window manager); wanted is v0.20.0 or newer: get it at",
-        ),
-    ],
-)
-def test_kind_is_too_old_or_another_program(lab, printed, told):
-    lab.want("kind-version", printed)
-    assert told in lab.start().error
-    nothing_made(lab)
-
-
-def test_kind_cannot_make_the_cluster(lab):
-    lab.want("create-fails", NO_IMAGE)
-    error = lab.start(control_plane_kind_image="kindest/node:v9.9.9").error
-    assert error == (
-        'kind could not make the cluster gpuwl; kind says: failed to create cluster: failed to pull image "kindest/node:v9.9.9": command "docker pull'
-        ' kindest/node:v9.9.9" failed with error: exit status 1: Error response from daemon: Get "https://...@mirror.example/v2/": no basic auth credentials'
-    )
-    (created,) = lab.calls("kind", "create")
-    assert created[-2:] == ["--image", "kindest/node:v9.9.9"]
-    assert [path.name for path in lab.control_plane.iterdir()] == ["kind.yaml"]
-
-
-def test_another_clusters_kubeconfig_is_in_the_way(lab):
+    (case("docker is missing").bin / "docker").unlink()
+    case("daemon is away").want("docker-fails", AWAY)
+    case("daemon hangs").want("docker-hangs")
+    (case("kind is missing").bin / "kind").unlink()
+    case("kind is too old").want("kind-version", "kind v0.19.0 go1.20.4 linux/amd64")
+    case("another program").want("kind-version", "a window manager")
+    case("no image", control_plane_kind_image="kindest/node:v9.9.9").want("create-fails", NO_IMAGE)
     own = lab.base / "home" / "config"
     text = (
         "apiVersion: v1\nclusters: [{name: work, cluster: {server: https://work.example}}]\ncontexts: []\nusers: []\n"
     )
     own.write_text(text)
-    error = lab.start(control_plane_kubeconfig=str(own)).error
-    assert (
-        error
-        == f"{own} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file"
+    case("in the way", control_plane_kubeconfig=str(own))
+    case("name", control_plane_name="a_b")
+    # A note of a cluster that was there before says nothing of this one.
+    case("old note", control_plane_timeout=1).leave_containers()
+    leave_note(cases["old note"], 2000)
+
+    told = messages(lab.met(cases).succeeded().output)
+    assert list(told) == list(cases)
+    assert lab.everything() == []
+    made = [name for name, case in cases.items() if not nothing_made(case)]
+    assert made == ["no image", "old note"]
+    assert told["docker is missing"] == (
+        "provider kind needs docker, and PATH has no program of that name: install it as https://docs.docker.com/engine/install/ says"
     )
-    nothing_made(lab)
-    assert lab.teardown(control_plane_kubeconfig=str(own)).changed == 0
+    assert told["daemon is away"] == (
+        f"the docker daemon does not answer (docker version says: {AWAY}): start it (systemctl start docker, or Docker Desktop),"
+        " and see that DOCKER_HOST and this user's rights let `docker version` show a server"
+    )
+    assert (
+        "the docker daemon does not answer (docker version did not end within 15 s): start it" in told["daemon hangs"]
+    )
+    assert told["kind is missing"] == (
+        "provider kind needs kind, and PATH has no program of that name: get it at https://kind.sigs.k8s.io/docs/user/quick-start/#installation"
+    )
+    assert (
+        "kind v0.19.0 is too old, wanted is v0.20.0 or newer: get it at https://kind.sigs.k8s.io/"
+        in told["kind is too old"]
+    )
+    assert (
+        "kind does not tell its version (`kind version` says: a window manager); wanted is v0.20.0 or newer: get it at"
+        in told["another program"]
+    )
+    assert told["no image"] == (
+        'kind could not make the cluster gpuwl; kind says: failed to create cluster: failed to pull image "kindest/node:v9.9.9": command "docker pull'
+        ' kindest/node:v9.9.9" failed with error: exit status 1: Error response from daemon: Get "https://...@mirror.example/v2/": no basic auth credentials'
+    )
+    (created,) = cases["no image"].calls("kind", "create")
+    assert created[-2:] == ["--image", "kindest/node:v9.9.9"]
+    assert [path.name for path in cases["no image"].control_plane.iterdir()] == ["kind.yaml"]
+    assert told["in the way"] == (
+        f"{own} is not this cluster's kubeconfig and is left alone: move it away, or set control_plane_kubeconfig to another file"
+    )
     assert own.read_text() == text
+    assert "'a_b' is not made of small letters" in told["name"]
+    assert cases["name"].calls() == []
+    assert cases["old note"].cluster().exists() and cases["old note"].calls("kind", "delete") == []
 
 
-def test_a_name_that_cannot_be(lab):
-    assert "'a_b' is not made of small letters" in lab.start(control_plane_name="a_b").error
-    assert lab.calls() == []
+def leave_note(case, age: int = 0) -> Path:
+    """Note that the lab made the cluster, so many seconds ago."""
+    case.control_plane.mkdir(parents=True, exist_ok=True)
+    note = case.control_plane / "kind-gpuwl.made"
+    note.touch()
+    os.utime(note, (note.stat().st_mtime - age,) * 2)
+    return note
 
 
-def test_two_runs_at_once_make_one_cluster(running):
+def test_teardowns_where_there_is_no_cluster_or_no_telling_whose_it_is(lab):
+    """Each with a docker and a kind of its own; all in one play."""
+    own = lab.base / "home" / "config"
+    text = (
+        "apiVersion: v1\nclusters: [{name: work, cluster: {server: https://work.example}}]\ncontexts: []\nusers: []\n"
+    )
+    own.write_text(text)
+    names = ("in the way", "no docker", "no kind", "noted, no docker", "noted, no kind", "daemon is away", "by hand")
+    cases = {name: Case(lab, name) for name in (*names, "not noted", "old note", "none")}
+    cases["in the way"].variables["control_plane_kubeconfig"] = str(own)
+    for missing in ("docker", "kind"):
+        for name in (f"no {missing}", f"noted, no {missing}"):
+            (cases[name].bin / missing).unlink()
+        leave_note(cases[f"noted, no {missing}"])
+    cases["daemon is away"].want("docker-fails", AWAY)
+    # Files of a cluster that was deleted by hand go.
+    leave_note(cases["by hand"])
+    for name in ("kind.yaml", "notes.txt"):
+        (cases["by hand"].control_plane / name).touch()
+    for name in ("not noted", "old note"):
+        cases[name].leave_containers()
+        cases[name].variables["control_plane_timeout"] = 1
+    # A note of one that was there before says nothing of this one.
+    leave_note(cases["old note"], 2000)
+    none = cases.pop("none")
+
+    by_hand = cases["by hand"]
+    run = lab.met({"by hand": by_hand, "none": none}, "--check", tasks_from="absent").succeeded()
+    assert changes(run.output) == {"by hand": 1, "none": 0}
+    assert nothing_made(none) and not none.control_plane.parent.exists()
+
+    met = {**cases, "again": by_hand}
+    run = lab.met(met, tasks_from="absent").succeeded()
+    assert changes(run.output) == {**dict.fromkeys(met, 0), "by hand": 1}
+    told = messages(run.output)
+    assert list(told) == ["noted, no docker", "noted, no kind", "daemon is away", "not noted", "old note"]
+    for missing in ("docker", "kind"):
+        name = f"noted, no {missing}"
+        assert told[name].startswith(
+            f"the kind cluster gpuwl, which the lab made, cannot be deleted: provider kind needs {missing}, and PATH has no program"
+        )
+        assert (cases[name].control_plane / "kind-gpuwl.made").exists()
+    assert f"the docker daemon does not answer (docker version says: {AWAY})" in told["daemon is away"]
+    assert own.read_text() == text
+    assert [path.name for path in cases["by hand"].control_plane.iterdir()] == ["notes.txt"]
+    assert told["not noted"] == (
+        f"nothing tells whether the lab made the kind cluster gpuwl: its API server does not answer, and {cases['not noted'].control_plane} holds no note"
+        " of it as it is. If it is the lab's, delete it by `kind delete cluster --name gpuwl`; else start its containers and run again"
+    )
+    for name in ("not noted", "old note"):
+        assert cases[name].cluster().exists() and cases[name].calls("kind", "delete") == []
+
+    # With a note of this one it is clear, and no API server is needed.
+    lab.leave_containers()
+    leave_note(lab)
+    assert lab.teardown().changed == 1
+    assert not lab.cluster().exists() and not lab.control_plane.exists() and list(lab.root.iterdir()) == []
+
+
+def test_a_check_before_there_is_a_cluster_leaves_no_trace(lab):
+    run = lab.start("--check", "--diff", "--tags", "all").succeeded()
+    assert "There is no running control plane" in run.output and run.changed == 1
+    assert lab.calls("kind", "create") == lab.calls("kind", "delete") == []
+    assert not lab.root.exists()
+
+
+def test_after_a_creation_that_was_killed_two_runs_at_once_make_one_cluster(running):
+    assert running.checked.changed == 1
     assert sorted(run.changed for run in running.first) == [0, 1]
-    assert len(running.calls("kind", "create")) == 1
+    verbs = [call[1] for call in running.calls("kind") if call[1] in ("create", "delete")]
+    assert verbs == ["create", "delete", "create"]
 
 
 def test_the_whole_lab_runs_through_the_scheduler(running):
@@ -162,7 +241,7 @@ def test_the_whole_lab_runs_through_the_scheduler(running):
 
 
 def test_kind_is_asked_for_the_pools_nodes_and_keeps_off_the_users_kubeconfig(running):
-    (created,) = running.calls("kind", "create")
+    _killed, created = running.calls("kind", "create")
     configuration = running.control_plane / "kind.yaml"
     assert created[:7] == ["kind", "create", "cluster", "--name", "gpuwl", "--config", str(configuration)]
     assert created[7] == "--kubeconfig" and created[8].startswith(f"{running.control_plane}/.kind-")
@@ -182,20 +261,14 @@ def test_the_kubeconfig_is_kinds_and_private_and_nothing_else_is_left(running):
     ]
 
 
-def test_a_cluster_that_is_there_is_reused(running):
+def test_a_cluster_that_is_there_is_reused_and_keys_do_not_stay_in_temporary_files(running):
     # The cluster alone; that the whole lab has nothing to do either is for the molecule scenario below.
-    assert running.start().changed == 0
-    assert (
-        len(running.calls("kind", "create")) == 1
-        and running.calls("kind", "delete") == []
-        and running.calls("docker", "start") == []
-    )
-
-
-def test_keys_do_not_stay_in_temporary_files(running):
+    before = len(running.calls())
     folder = running.base / "tmp"
     folder.mkdir()
-    running.play("lab", environment={"TMPDIR": str(folder)}).succeeded()
+    assert running.play("lab", environment={"TMPDIR": str(folder)}).changed == 0
+    asked = {tuple(call[:2]) for call in running.calls()[before:]}
+    assert asked and not asked & {("kind", "create"), ("kind", "delete"), ("docker", "start")}
     left = [path for path in folder.rglob("*") if path.is_file()]
     assert left and not [path for path in left if b"-----BEGIN" in path.read_bytes()]
 
@@ -218,22 +291,27 @@ def test_check_mode_reads_only(running):
     assert running.cluster().exists() and running.kubeconfig.exists()
 
 
-@pytest.mark.parametrize("arguments", [(), ("--check",)])
-def test_nodes_that_the_cluster_does_not_have(running, arguments):
-    pools = [{"name": "edge", "nodes": ["lab-node-0", "edge-[1:2]"], "workload": "container"}]
-    assert running.start(*arguments, lab_pools=pools).error == (
+def test_nodes_that_the_cluster_does_not_have_and_images(running):
+    """The image may say another version than the cluster's, the same one, or none."""
+    told = (
         "the kind cluster gpuwl has no node edge-1, edge-2, and a kind cluster's nodes are fixed when it is made:"
         " remove it (playbooks/teardown.yml -e control_plane_provider=kind) and run again"
     )
-
-
-def test_an_image_of_another_version(running):
-    assert running.start(control_plane_kind_image="kindest/node:v1.30.0@sha256:1").error == (
-        "the kind cluster gpuwl runs Kubernetes v1.37.2, and control_plane_kind_image is kindest/node:v1.30.0@sha256:1:"
-        " remove the cluster (playbooks/teardown.yml -e control_plane_provider=kind) and run again, or leave the image as it was"
-    )
-    assert running.start(control_plane_kind_image="kindest/node:v1.37.2").changed == 0
-    assert running.start(control_plane_kind_image="registry.example:5000/mine:latest").changed == 0
+    pools = [{"name": "edge", "nodes": ["lab-node-0", "edge-[1:2]"], "workload": "container"}]
+    assert running.start("--check", lab_pools=pools).error == told
+    cases = {
+        "nodes": {"control_plane_nodes": ["lab-node-0", "edge-1", "edge-2"]},
+        "another": {"control_plane_kind_image": "kindest/node:v1.30.0@sha256:1"},
+        "same": {"control_plane_kind_image": "kindest/node:v1.37.2"},
+        "own": {"control_plane_kind_image": "registry.example:5000/mine:latest"},
+    }
+    run = running.cases(cases).succeeded()
+    assert messages(run.output) == {
+        "nodes": told,
+        "another": "the kind cluster gpuwl runs Kubernetes v1.37.2, and control_plane_kind_image is kindest/node:v1.30.0@sha256:1:"
+        " remove the cluster (playbooks/teardown.yml -e control_plane_provider=kind) and run again, or leave the image as it was",
+    }
+    assert changes(run.output) == dict.fromkeys(cases, 0)
 
 
 def test_nodes_that_do_not_get_ready(running):
@@ -250,19 +328,8 @@ def test_nodes_that_do_not_get_ready(running):
     running.kubectl("annotate", "node/lab-node-1", "kwok.x-k8s.io/node=fake")
 
 
-def test_stopped_containers_are_started(running):
+def test_an_api_server_that_does_not_come_back_and_stopped_containers_that_are_started(running):
     before = running.kubectl("get", "pods", "-A", "-o", "name")
-    running.stop_containers()
-    assert running.start("--check").changed == 1
-    assert running.pids() == {}
-    assert running.start().changed == 1
-    names = ["gpuwl-control-plane", "gpuwl-worker", "gpuwl-worker2", "gpuwl-worker3"]
-    assert running.calls("docker", "start") == [["docker", "start", *names]]
-    assert running.kubectl("get", "pods", "-A", "-o", "name") == before
-    assert running.start().changed == 0
-
-
-def test_an_api_server_that_does_not_come_back(running):
     running.kill("kube-apiserver")
     error = running.start(control_plane_timeout=2).error
     assert error.startswith(
@@ -271,107 +338,15 @@ def test_an_api_server_that_does_not_come_back(running):
     assert error.endswith(
         " See docker logs gpuwl-control-plane, or remove the cluster (playbooks/teardown.yml -e control_plane_provider=kind) and run again"
     )
+
     running.stop_containers()
-    running.start().succeeded()
-
-
-def test_a_check_before_there_is_a_cluster_leaves_no_trace(lab):
-    run = lab.start("--check", "--diff", "--tags", "all").succeeded()
-    assert "There is no running control plane" in run.output and run.changed == 1
-    assert lab.teardown("--check").changed == 0
-    assert lab.calls("kind", "create") == lab.calls("kind", "delete") == []
-    assert not lab.root.exists()
-
-
-def test_a_creation_that_was_killed_leaves_no_kind_running_and_is_made_anew_and_torn_down(lab):
-    lab.want("create-hangs")
-    play = lab.launch("lab")
-    wait_for(lambda: lab.cluster().exists(), 60, "kind to have containers")
-    pid = next(pid for pid, command in commands() if str(lab.fakes) in command and "create" in command)
-    worker = int(re.search(r"^PPid:\s*(\d+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])
-    kill(worker)
-    wait_for(lambda: pid not in dict(commands()), 10, "kind to end with its play")
-    lab.kill_runs()
-    play.communicate()
-    lab.want_no_more("create-hangs")
-
-    assert lab.start("--check").changed == 1
-    assert lab.start().changed == 1
-    assert [call[1] for call in lab.calls("kind") if call[1] in ("create", "delete")] == ["create", "delete", "create"]
-    assert sorted(path.name for path in lab.control_plane.iterdir()) == ["kind-gpuwl.made", "kind.yaml", "kubeconfig"]
-
-    # Teardown deletes what the lab made.
-    assert lab.teardown().changed == 1
-    _killed, deleted = lab.calls("kind", "delete")
-    assert deleted[:5] == ["kind", "delete", "cluster", "--name", "gpuwl"]
-    assert deleted[5] == "--kubeconfig" and deleted[6].startswith(f"{lab.control_plane}/.kind-")
-    assert lab.pids() == {} and not lab.control_plane.exists() and list(lab.root.iterdir()) == []
-    assert lab.teardown().changed == 0
-
-
-def test_teardown_leaves_what_the_lab_did_not_make_and_knows_its_own_without_notes(lab):
-    lab.start("--tags", "nodes").succeeded()
-    lab.kubectl("label", "nodes", "--all", f"{MARK}-")
-    # A note of a killed creation is not believed of it, either.
-    (lab.control_plane / "kind-gpuwl.made").rename(lab.control_plane / "kind-gpuwl.being-made")
-    assert lab.start().changed == 0
-    assert not list(lab.control_plane.glob("kind-*"))
-
-    assert lab.teardown("--check").changed > 0
-    lab.kubeconfig.unlink()
-    lab.teardown().succeeded()
-    assert lab.calls("kind", "delete") == []
-    assert stat.S_IMODE(lab.kubeconfig.stat().st_mode) == 0o600
-    nodes = json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"]
-    assert len(nodes) == 4 and not [
-        key for node in nodes for key in node["metadata"]["labels"] if key.startswith("nvidia.com/")
-    ]
-
-    lab.kubectl("label", "nodes", "--all", f"{MARK}=gpuwl")
-    shutil.rmtree(lab.root)
-    assert lab.teardown().changed == 1
-    assert len(lab.calls("kind", "delete")) == 1
-    assert lab.pids() == {} and not lab.root.exists()
-
-
-def test_a_cluster_of_which_nothing_tells_who_made_it(lab):
-    lab.leave_containers()
-    assert lab.teardown().error == (
-        f"nothing tells whether the lab made the kind cluster gpuwl: its API server does not answer, and {lab.control_plane} holds no note of it as it is."
-        " If it is the lab's, delete it by `kind delete cluster --name gpuwl`; else start its containers and run again"
-    )
-    assert lab.cluster().exists()
-    # A note of one that was there before says nothing of this one.
-    lab.control_plane.mkdir(parents=True)
-    note = lab.control_plane / "kind-gpuwl.made"
-    note.touch()
-    long_ago = note.stat().st_mtime - 2000
-    os.utime(note, (long_ago, long_ago))
-    for play in (lab.teardown, lab.start):
-        assert play(control_plane_timeout=1).code != 0
-        assert lab.cluster().exists() and lab.calls("kind", "delete") == []
-    # With a note of this one it is clear, and no API server is needed.
-    note.touch()
-    assert lab.teardown().changed == 1
-    assert not lab.cluster().exists() and not lab.control_plane.exists()
-
-
-@pytest.mark.parametrize("missing", ["docker", "kind"])
-def test_teardown_without_docker_or_kind(lab, missing):
-    (lab.bin / missing).unlink()
-    assert lab.teardown().changed == 0
-    lab.control_plane.mkdir(parents=True)
-    (lab.control_plane / "kind-gpuwl.made").touch()
-    error = lab.teardown().error
-    assert error.startswith(
-        f"the kind cluster gpuwl, which the lab made, cannot be deleted: provider kind needs {missing}, and PATH has no program"
-    )
-    assert (lab.control_plane / "kind-gpuwl.made").exists()
-
-
-def test_teardown_while_the_docker_daemon_is_away(lab):
-    lab.want("docker-fails", AWAY)
-    assert f"the docker daemon does not answer (docker version says: {AWAY})" in lab.teardown().error
+    assert running.start("--check").changed == 1
+    assert running.pids() == {}
+    assert running.calls("docker", "start") == []
+    assert running.start().changed == 1
+    names = ["gpuwl-control-plane", "gpuwl-worker", "gpuwl-worker2", "gpuwl-worker3"]
+    assert running.calls("docker", "start") == [["docker", "start", *names]]
+    assert running.kubectl("get", "pods", "-A", "-o", "name") == before
 
 
 def test_the_molecule_scenario(lab):
@@ -403,14 +378,32 @@ def test_the_molecule_scenario(lab):
     (created,) = lab.calls("kind", "create")
     (deleted,) = lab.calls("kind", "delete")
     assert created[3:5] == deleted[3:5] == ["--name", "gpuwl-molecule"]
+    assert deleted[:3] == ["kind", "delete", "cluster"] and deleted[5] == "--kubeconfig"
+    assert deleted[6].startswith(f"{checkout}/.cache/molecule/kind/") and "/.kind-" in deleted[6]
     assert not (checkout / ".cache" / "molecule" / "kind").exists() and lab.pids() == {}
 
 
-def test_files_of_a_cluster_that_was_deleted_by_hand_go(lab):
-    lab.control_plane.mkdir(parents=True)
-    for name in ("kind-gpuwl.made", "kind.yaml", "notes.txt"):
-        (lab.control_plane / name).touch()
-    assert lab.teardown("--check").changed == 1
-    assert lab.teardown().changed == 1
-    assert [path.name for path in lab.control_plane.iterdir()] == ["notes.txt"]
-    assert lab.teardown().changed == 0
+def test_teardown_leaves_what_the_lab_did_not_make_and_knows_its_own_without_notes(running):
+    """The last test here, for it takes the lab away."""
+    deleted = len(running.calls("kind", "delete"))
+    running.kubectl("label", "nodes", "--all", f"{MARK}-")
+    # A note of a killed creation is not believed of it, either.
+    (running.control_plane / "kind-gpuwl.made").rename(running.control_plane / "kind-gpuwl.being-made")
+    assert running.start().changed == 0
+    assert not list(running.control_plane.glob("kind-*"))
+
+    assert running.teardown("--check").changed > 0
+    running.kubeconfig.unlink()
+    running.teardown().succeeded()
+    assert len(running.calls("kind", "delete")) == deleted
+    assert stat.S_IMODE(running.kubeconfig.stat().st_mode) == 0o600
+    nodes = json.loads(running.kubectl("get", "nodes", "-o", "json"))["items"]
+    assert len(nodes) == 4 and not [
+        key for node in nodes for key in node["metadata"]["labels"] if key.startswith("nvidia.com/")
+    ]
+
+    running.kubectl("label", "nodes", "--all", f"{MARK}=gpuwl")
+    shutil.rmtree(running.root)
+    assert running.teardown().changed == 1
+    assert len(running.calls("kind", "delete")) == deleted + 1
+    assert running.pids() == {} and not running.root.exists()
