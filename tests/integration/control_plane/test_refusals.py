@@ -96,7 +96,7 @@ def test_values_and_programs_that_cannot_be(lab):
         "tiny",
         "readonly",
         "file",
-        "refusals.yml",
+        "cases.yml",
     }
     assert made <= {"lab", "other"} and nothing_half_done(lab)
     assert in_the_way.read_text() == "the user's own\n"
