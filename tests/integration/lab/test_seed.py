@@ -181,12 +181,6 @@ def test_each_tag_alone_has_nothing_to_do_whatever_cluster_and_proxy_the_environ
     assert (lab.state(), lab.times()) == (before, times)
 
 
-def test_check_mode_on_a_lab_as_declared_announces_nothing(lab):
-    before = lab.state()
-    assert lab.run("--check", "--diff").changes == 0
-    assert lab.state() == before
-
-
 def test_check_mode_shows_what_another_declaration_would_change(lab):
     before = lab.state()
     played = lab.run(
@@ -283,5 +277,10 @@ def test_a_namespace_by_hand_deleted_comes_back(lab):
     lab.kubectl("delete", "namespace", "gpu-vm", "--wait=true")
     lab.run("--tags", "placement,check")
     assert lab.objects("pods", "-n", "gpu-vm").keys() == {"job-container", "job-cross", "vmi-passthrough", "vmi-vgpu"}
-    # A whole run has nothing to do behind all this; behind a first one molecule's idempotence sees it.
-    lab.settled()
+
+
+def test_check_mode_on_a_lab_as_declared_announces_nothing(lab):
+    """Also behind all this; that a whole run has nothing to do either is in test_declarations.py and molecule's idempotence."""
+    before = lab.state()
+    assert lab.run("--check", "--diff").changes == 0
+    assert lab.state() == before
