@@ -55,8 +55,10 @@ def test_403_names_user_verb_and_resource(modules, cluster, service_account):
     labels = modules.process("node_labels", kubeconfig=service_account, nodes=nodes, labels={"a": "b"})
     assert_one_line(labels, f"the user {user} may not patch nodes:", "a ClusterRole with the verb patch on nodes")
     assert labels["written"] == [] and labels["not_written"] == ["forbidden-0", "forbidden-1"]
+    assert labels["changed"] is False, "nothing was written"
     status = modules.process("node_status", kubeconfig=service_account, nodes=nodes, resources={"a.b/c": 1})
     assert_one_line(status, f"the user {user} may not patch nodes/status:", "with the verb patch on nodes/status")
+    assert (status["written"], status["changed"]) == ([], False)
     pods = modules.process("placement_info", kubeconfig=service_account, namespace="default", pods=["a"])
     assert_one_line(
         pods, f"the user {user} may not list pods:", "a Role in namespace default with the verb list on pods"

@@ -111,7 +111,7 @@ def test_the_three_modules_need_all_of_the_one_and_nothing_else(modules, cluster
     modules.run("node_status", nodes=[{"name": NODES[0]}], resources_to_remove=["nvidia.com/gpu"], force=True)
 
 
-def play(playbook: str, kubeconfig: str, folder: Path, *arguments: str, **variables) -> None:
+def play(playbook: str, kubeconfig: str, folder: Path) -> None:
     pools = [
         {"name": f"p{index}", "nodes": [name], "resources": {f"nvidia.com/rbac-{index}": 1}}
         for index, name in enumerate(NODES)
@@ -125,14 +125,12 @@ def play(playbook: str, kubeconfig: str, folder: Path, *arguments: str, **variab
         "lab_namespace": "rbac-lab",
         "lab_pools": pools,
         "lab_requests": requests,
-        **variables,
     }
     command = [
         str(Path(sys.executable).parent / "ansible-playbook"),
         f"playbooks/{playbook}.yml",
         "-e",
         json.dumps(values),
-        *arguments,
     ]
     done = subprocess.run(
         command,
@@ -146,18 +144,29 @@ def play(playbook: str, kubeconfig: str, folder: Path, *arguments: str, **variab
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
 
-def test_the_lab_needs_all_of_the_other_besides(cluster, account, tmp_path):
+def asked(pod: dict, order: int) -> dict:
+    """A Pod of the lab's as the role placement asks for it, in another place of the order."""
+    metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "labels")}
+    metadata["annotations"] = {"gpuwl.sandbox/order": str(order)}
+    containers = [
+        {"name": one["name"], "image": one["image"], "resources": {"limits": one["resources"]["limits"]}}
+        for one in pod["spec"]["containers"]
+    ]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
+
+
+def test_the_lab_needs_all_of_the_other_besides(modules, cluster, account, tmp_path):
     kubeconfig = account("lab", MODULES, LAB)
     play("lab", kubeconfig, tmp_path)
     # Another order alone: the Pods stay and are annotated.
-    play(
-        "lab",
-        kubeconfig,
-        tmp_path,
-        "--tags",
-        "placement",
-        lab_requests=[{"name": name, "resources": {"nvidia.com/rbac-0": 1}} for name in ("new", "first", "second")],
+    there = cluster.get("pods", "-n", "rbac-lab")["items"]
+    assert [pod["metadata"]["name"] for pod in there] == ["first", "second"]
+    modules.process(
+        "lab_pods", kubeconfig=kubeconfig, pods=[asked(pod, index) for index, pod in enumerate(there[::-1])]
     )
+    now = cluster.get("pods", "-n", "rbac-lab")["items"]
+    assert [pod["metadata"]["uid"] for pod in now] == [pod["metadata"]["uid"] for pod in there]
+    assert [pod["metadata"]["annotations"]["gpuwl.sandbox/order"] for pod in now] == ["1", "0"]
     play("teardown", kubeconfig, tmp_path)
     # Whoever is authenticated may ask who they are.
     everybodys = {("create", "selfsubjectreviews.authentication.k8s.io")}

@@ -191,13 +191,18 @@ def test_through_ansible_playbook(modules, cluster):
         {"gpuwl.sandbox.node_labels": {"nodes": [{"name": "play-0"}], "labels": {"by": "play"}}},
         {"gpuwl.sandbox.node_status": {"nodes": [{"name": "play-0"}], "resources": {"nvidia.com/gpu": 4}}},
     ]
-    code, text = modules.playbook(tasks, "--check", "--diff")
-    assert code == 0 and "changed=2" in text and "by: play" in text, text
-    assert "by" not in labels_of(cluster, "play-0")
-    code, text = modules.playbook(tasks)
-    assert code == 0 and "changed=2" in text, text
-    code, text = modules.playbook(tasks)
-    assert code == 0 and "changed=0" in text and "ok=2" in text, text
+    planned = [{**task, "check_mode": True, "diff": True, "register": f"planned_{at}"} for at, task in enumerate(tasks)]
+    done = [{**task, "register": f"done_{at}"} for at, task in enumerate(tasks)]
+    again = [{**task, "register": f"again_{at}"} for at, task in enumerate(tasks)]
+    names = [task["register"] for task in planned + done + again]
+    told = {"ansible.builtin.debug": {"msg": f"RESULT {{{{ [{', '.join(names)}] | to_json }}}} END"}}
+    code, text = modules.playbook([*planned, *done, *again, told])
+    assert code == 0 and "by: play" in text, text
+    results = json.loads(" ".join(text.split()).partition("RESULT ")[2].partition(" END")[0])
+    assert [result["changed"] for result in results] == [True, True, True, True, False, False]
+    # The check has written nothing.
+    assert "by" not in results[2]["nodes"][0]["before"] and results[2]["nodes"][0]["after"]["by"] == "play"
+    assert "nvidia.com/gpu" not in json.dumps(results[3]["nodes"][0]["before"])
     node = cluster.get("node", "play-0")
     assert node["metadata"]["labels"]["by"] == "play" and node["status"]["capacity"]["nvidia.com/gpu"] == "4", (
         json.dumps(node)

@@ -86,6 +86,7 @@ def test_the_api_server_dies_midway(modules, cluster, many):
     cluster.start(command)
     assert_one_line(done, "connection refused", f"of {MANY} nodes", "run it again")
     carrying = {node["metadata"]["name"] for node in cluster.get("nodes", "-l", "dies=1")["items"]}
+    assert done["changed"] is True, "what was written before the failure is a change"
     assert 0 < len(done["written"]) < MANY and sorted(done["written"] + done["not_written"]) == many
     assert set(done["written"]) <= carrying, "what is said to be written is"
     assert len(carrying - set(done["written"])) <= 4, "only answers under way were lost"
