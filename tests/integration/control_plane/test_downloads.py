@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import release_mirror as server
+from combined_plays import messages, outputs
 from control_plane_lab import PROGRAMS, finish, mount, new_lab, wait_for
 from release_mirror import ETCD_SUMS, PATHS, Mirror
 from test_programs import WHOLE, Cache, waits_for
@@ -122,23 +123,8 @@ def lacks_kubectl(cache):
     return cache
 
 
-def test_an_empty_cache_is_filled_and_then_reused(cache):
-    first = cache.play()
-    assert first.changed > 0
-    assert (
-        re.findall(r"TASK \[.* : (Download \S+ v\S+ \(\d of 7\))", first.output)[-1]
-        == "Download kube-apiserver v1.37.2 (7 of 7)"
-    )
-    cache.is_whole()
-    assert {path: cache.mirror.asked.count(path) for path in PATHS.values()} == dict.fromkeys(PATHS.values(), 1)
-    cache.mirror.asked.clear()
-    assert cache.play(source="auto").changed == 0
-    assert cache.mirror.asked == []
-
-
-def test_what_goes_wrong_once_is_tried_again(cache):
+def test_an_empty_cache_is_filled_though_things_go_wrong_once_and_then_reused(cache):
     """And a slow transfer, which never is silent for as long as the role waits, goes on."""
-    cache.fill("kubectl", "kube-scheduler", "kube-apiserver", "etcd", "kwok")
     cache.mirror.troubles = {
         KUBECTL: [server.truncated, server.status(503)],
         PATHS["kube-scheduler"]: [server.corrupt],
@@ -146,18 +132,29 @@ def test_what_goes_wrong_once_is_tried_again(cache):
         PATHS["kwok"]: [server.stalled],
         PATHS["kube-apiserver"]: server.slow,
     }
-    run = cache.play().succeeded()
+    run = cache.play()
+    assert run.changed > 0
+    assert (
+        re.findall(r"TASK \[.* : (Download \S+ v\S+ \(\d of 7\))", run.output)[-1]
+        == "Download kube-apiserver v1.37.2 (7 of 7)"
+    )
     assert run.output.count("FAILED - RETRYING") == 5
-    assert cache.mirror.asked.count(KUBECTL) == 3
-    broke_off, again = (
+    again = {KUBECTL: 2, PATHS["kube-scheduler"]: 1, PATHS["kwok"]: 1}
+    assert {path: cache.mirror.asked.count(path) for path in PATHS.values()} == {
+        path: 1 + again.get(path, 0) for path in PATHS.values()
+    }
+    broke_off, repeated = (
         when for when, path in zip(cache.mirror.times, cache.mirror.asked, strict=True) if path == PATHS["kwok"]
     )
-    assert 1 < again - broke_off < 5
+    assert 1 < repeated - broke_off < 5
     cache.is_whole()
+    cache.mirror.asked.clear()
+    assert cache.play(source="auto").changed == 0
+    assert cache.mirror.asked == []
 
 
-class Refused:
-    """Cases that fail, each with a mirror and a cache of its own, all met in one play."""
+class Cases:
+    """Cases that all fail, or all succeed, each with a mirror and a cache of its own, met in one play."""
 
     def __init__(self, lab, folder: Path, files: dict[str, bytes]) -> None:
         self.lab, self.folder, self.files = lab, folder, files
@@ -175,25 +172,35 @@ class Refused:
         self.expected[name] = words
         return made
 
-    def told(self, environments: dict[str, dict] | None = None) -> dict[str, str]:
-        told = self.lab.refusals(self.cases, "programs", environments, {"no_proxy": "127.0.0.1"})
+    def refused(self, environments: dict[str, dict] | None = None) -> dict[str, str]:
+        """Case -> the message with which it is refused."""
+        return self.checked(self.lab.refusals(self.cases, "programs", environments, {"no_proxy": "127.0.0.1"}))
+
+    def succeeded(self, environments: dict[str, dict] | None = None) -> dict[str, str]:
+        """Case -> all that is told, in one line."""
+        run = self.lab.cases(self.cases, "programs", environments, {"no_proxy": "127.0.0.1"}).succeeded()
+        assert messages(run.output) == {}, run.output
+        return self.checked({name: " ".join(part.split()) for name, part in outputs(run.output).items()})
+
+    def checked(self, told: dict[str, str]) -> dict[str, str]:
+        assert list(told) == list(self.cases), told
         lacking = [(name, word) for name, words in self.expected.items() for word in words if word not in told[name]]
         assert lacking == [], told
         return told
 
 
 @pytest.fixture
-def refused(stand_ins, folder, files):
+def cases(stand_ins, folder, files):
     lab = new_lab(stand_ins)
-    made = Refused(lab, folder, files)
+    made = Cases(lab, folder, files)
     yield made
     for mirror in made.mirrors:
         mirror.close()
     lab.destroy()
 
 
-def test_what_goes_wrong_for_good(refused):
-    files = refused.files
+def test_what_goes_wrong_for_good(cases):
+    files = cases.files
     whole, changed = files[KUBECTL], files[KUBECTL][:-1] + b"?"
     ways = ("https_proxy", "control_plane_kubernetes_url")
 
@@ -224,9 +231,9 @@ def test_what_goes_wrong_for_good(refused):
     }
     made = {}
     for name, ((path, trouble, _asked), words) in troubles.items():
-        made[name] = refused.case(name, *words, lacks=("kubectl",))
+        made[name] = cases.case(name, *words, lacks=("kubectl",))
         made[name].mirror.troubles[path] = trouble
-    told = refused.told()
+    told = cases.refused()
     for name, ((path, _trouble, asked), _words) in troubles.items():
         mirror = made[name].mirror
         assert f"kubectl v1.37.2 could not be downloaded from http://{mirror.host}{KUBECTL}" in told[name]
@@ -234,10 +241,10 @@ def test_what_goes_wrong_for_good(refused):
         made[name].has_nothing_of("kubectl")
 
 
-def test_servers_and_sums_that_will_not_do(refused, stand_ins):
+def test_servers_and_sums_that_will_not_do(cases, stand_ins):
     lacks = {"lacks": ("kubectl",)}
     port = server.closed_port()
-    refused.case(
+    cases.case(
         "away",
         "server does not answer",
         "refused",
@@ -248,18 +255,18 @@ def test_servers_and_sums_that_will_not_do(refused, stand_ins):
         control_plane_kubernetes_url=f"http://127.0.0.1:{port}",
         **lacks,
     )
-    secure = refused.case(
+    secure = cases.case(
         "self-signed",
         "certificate is not trusted",
         "SSL_CERT_FILE",
         "self-signed",
-        secure=server.self_signed(refused.lab.base),
+        secure=server.self_signed(cases.lab.base),
         **lacks,
     )
-    refused.cases["self-signed"].update(secure.mirror.urls(f"https://{secure.mirror.host}"))
-    plain = refused.case("plain", "There is no TLS", "begin with http://", **lacks)
-    refused.cases["plain"]["control_plane_kubernetes_url"] = f"https://{plain.mirror.host}"
-    unchecked = refused.case(
+    cases.cases["self-signed"].update(secure.mirror.urls(f"https://{secure.mirror.host}"))
+    plain = cases.case("plain", "There is no TLS", "begin with http://", **lacks)
+    cases.cases["plain"]["control_plane_kubernetes_url"] = f"https://{plain.mirror.host}"
+    unchecked = cases.case(
         "unchecked",
         "kwokctl and kwok cannot be checked: upstream publishes no SHA-256 for kwok and kwokctl",
         'control_plane_sha256={"kwokctl": "<64 hexadecimal digits>", "kwok": "<64 hexadecimal digits>"}',
@@ -268,7 +275,7 @@ def test_servers_and_sums_that_will_not_do(refused, stand_ins):
         control_plane_sha256={},
     )
     odd = {"etcd": 12, "kwok": "abc", "kubelet": "0" * 64}
-    sums = refused.case(
+    sums = cases.case(
         "odd sums",
         "64 hexadecimal digits",
         "kube-apiserver",
@@ -277,8 +284,8 @@ def test_servers_and_sums_that_will_not_do(refused, stand_ins):
         '"kubelet": "0000',
         source="auto",
     )
-    refused.cases["odd sums"]["control_plane_sha256"] = {**sums.mirror.given(*KWOK), **odd}
-    refused.case(
+    cases.cases["odd sums"]["control_plane_sha256"] = {**sums.mirror.given(*KWOK), **odd}
+    cases.case(
         "another sum",
         f"expected {'ab' * 32} (control_plane_sha256)",
         "Do not use it",
@@ -286,13 +293,13 @@ def test_servers_and_sums_that_will_not_do(refused, stand_ins):
         control_plane_sha256={"kubectl": "ab" * 32},
         **lacks,
     )
-    urls = refused.case(
+    urls = cases.case(
         "odd URLs",
         "control_plane_kubernetes_url, control_plane_kwok_url must be like https://",
         control_plane_kubernetes_url="localhost/kubernetes",
         control_plane_kwok_url="",
     )
-    told = refused.told()
+    told = cases.refused()
     assert '"kwokctl"' not in told["odd sums"]
     for made in (secure, plain):
         made.has_nothing_of("kubectl")
@@ -300,23 +307,23 @@ def test_servers_and_sums_that_will_not_do(refused, stand_ins):
         assert made.mirror.asked == [] and not made.folder.exists()
 
 
-def test_folders_that_take_no_programs(refused, stand_ins):
+def test_folders_that_take_no_programs(cases, stand_ins):
     """The file itself does not fit, or what comes out of the archive, or nothing at all; or the folder is not to be written."""
-    large = refused.lab.base / "large"
+    large = cases.lab.base / "large"
     shutil.copytree(stand_ins, large)
     for name in ("kubectl", "etcd"):
         (large / name).write_bytes(bytes(20_000_000))
     files = server.releases(large)
     fitting = {}
     for name in ("kubectl", "etcd"):
-        fitting[name] = refused.case(f"full for {name}", f"{name} v", "disk is full", files=files)
+        fitting[name] = cases.case(f"full for {name}", f"{name} v", "disk is full", files=files)
         mount(fitting[name].folder, "size=10m")
         for other in set(PROGRAMS) - {name}:
             (fitting[name].folder / other).symlink_to(large / other)
-    closed = refused.case("read-only", "Read-only", "XDG_CACHE_HOME")
+    closed = cases.case("read-only", "Read-only", "XDG_CACHE_HOME")
     mount(closed.folder, "ro")
-    full = refused.case("nothing fits", "XDG_CACHE_HOME", "disk is full")
-    late = refused.case("read-only later", "XDG_CACHE_HOME", "cannot be written", "Read-only")
+    full = cases.case("nothing fits", "XDG_CACHE_HOME", "disk is full")
+    late = cases.case("read-only later", "XDG_CACHE_HOME", "cannot be written", "Read-only")
     for made in (full, late):
         mount(made.folder, "size=64k")
         (made.folder / ".downloads").mkdir()
@@ -324,7 +331,7 @@ def test_folders_that_take_no_programs(refused, stand_ins):
         while file.write(bytes(4096)):
             pass
     subprocess.run(["mount", "-o", "remount,ro", str(late.folder)], check=True)
-    told = refused.told()
+    told = cases.refused()
     for name, made in fitting.items():
         assert str(made.folder) in told[f"full for {name}"]
         assert not (made.folder / name).exists() and not list(made.folder.glob("*partial*"))
@@ -382,14 +389,6 @@ def test_a_download_and_a_build_at_once(cache):
     cache.is_whole()
 
 
-def test_a_given_sum_is_believed_instead_of_the_published_one(cache):
-    cache.fill("kubectl", "etcd")
-    del cache.mirror.files[f"{KUBECTL}.sha256"], cache.mirror.files[ETCD_SUMS]
-    right = {name: value.upper() for name, value in cache.mirror.given("kubectl", "etcd").items()}
-    cache.play(source="auto", control_plane_sha256=right).succeeded()
-    cache.is_whole()
-
-
 def test_a_mirror_that_wants_a_password(cache):
     """It is not shown, and not told to a server that the mirror redirects to."""
     cache.fill("kubectl", "kwok")
@@ -410,13 +409,6 @@ def test_a_mirror_that_wants_a_password(cache):
     assert "Check user and password in control_plane_kubernetes_url" in refused.error
     for output in (accepted.output, refused.output):
         assert "pa+s" not in output and "s word" not in output
-
-
-def test_a_proxy(lacks_kubectl):
-    proxy = {"http_proxy": f"http://{lacks_kubectl.mirror.host}", "no_proxy": ""}
-    lacks_kubectl.play(environment=proxy, **lacks_kubectl.mirror.urls("http://releases.invalid")).succeeded()
-    assert lacks_kubectl.mirror.asked == [f"{KUBECTL}.sha256", KUBECTL]
-    lacks_kubectl.is_whole()
 
 
 def other_machine(cache: Downloads, system: str) -> None:
@@ -444,36 +436,73 @@ def test_a_machine_that_there_are_no_releases_for(cache):
     cache.is_whole()
 
 
-def test_auto_downloads_what_it_can_check_and_builds_the_rest(cache):
-    cache.fill("kubectl", "etcd", "kwok", "kwokctl")
-    cache.go(WHOLE)
-    run = cache.play(source="auto", control_plane_sha256=cache.mirror.given("kwok")).succeeded()
-    told = " ".join(run.output.split())
-    assert "To download: etcd, kwok, kubectl; to build: kwokctl." in told
-    assert "kwokctl: upstream publishes no SHA-256, and control_plane_sha256 has none" in told
-    assert "(1 of 3)" in run.output and "Build kwokctl v0.8.0 (1 of 1" in told
-    assert cache.built == ["kwokctl"]
-    cache.is_whole()
+def test_what_is_downloaded_and_what_auto_builds(cases):
+    """All in one play, each with a mirror, a cache and a Go of its own."""
+    environments = {}
 
+    def case(name: str, *words: str, lacks: tuple[str, ...], **variables):
+        made = cases.case(name, *words, lacks=lacks, **{"source": "auto", **variables})
+        environments[name] = made.go(WHOLE)
+        return made
 
-def test_auto_builds_what_no_server_has(cache):
-    """One that is not there, one that lacks this version, and one that does not answer within 10 s."""
-    cache.fill("kubectl", "etcd", "kwok")
-    cache.go(WHOLE)
-    cache.mirror.troubles = {f"{KUBECTL}.sha256": server.status(404), PATHS["kwok"]: server.silent}
+    # A given sum is believed instead of the published one.
+    given = case("given sum", lacks=("kubectl", "etcd"))
+    for path in (f"{KUBECTL}.sha256", ETCD_SUMS):
+        del given.mirror.files[path]
+    right = {name: value.upper() for name, value in given.mirror.given("kubectl", "etcd").items()}
+    cases.cases["given sum"]["control_plane_sha256"] = right
+
+    proxied = case("proxy", source="download", lacks=("kubectl",))
+    cases.cases["proxy"].update(proxied.mirror.urls("http://releases.invalid"))
+    environments["proxy"].update(http_proxy=f"http://{proxied.mirror.host}", no_proxy="")
+
+    # Auto downloads what it can check and builds the rest.
+    unchecked = case(
+        "unchecked",
+        "To download: etcd, kwok, kubectl; to build: kwokctl.",
+        "kwokctl: upstream publishes no SHA-256, and control_plane_sha256 has none",
+        "(1 of 3)",
+        "Build kwokctl v0.8.0 (1 of 1",
+        lacks=("kubectl", "etcd", "kwok", "kwokctl"),
+    )
+    cases.cases["unchecked"]["control_plane_sha256"] = unchecked.mirror.given("kwok")
+
+    # One server that is not there, one that lacks this version, and one that does not answer within 10 s.
     down = f"http://127.0.0.1:{server.closed_port()}"
-    told = " ".join(cache.play(source="auto", control_plane_etcd_url=down).succeeded().output.split())
-    assert "To download: none; to build: etcd, kwok, kubectl." in told
-    assert f"{down}/v3.7.3: <urlopen error [Errno 111] Connection refused>" in told
-    assert "/kubernetes/v1.37.2: HTTP Error 404" in told and "/kwok/v0.8.0: no answer within 10 s" in told
-    assert sorted(cache.built) == ["etcd", "kubectl", "kwok"]
-    cache.is_whole()
+    without = case(
+        "no server",
+        "To download: none; to build: etcd, kwok, kubectl.",
+        f"{down}/v3.7.3: <urlopen error [Errno 111] Connection refused>",
+        "/kubernetes/v1.37.2: HTTP Error 404",
+        "/kwok/v0.8.0: no answer within 10 s",
+        lacks=("kubectl", "etcd", "kwok"),
+        control_plane_etcd_url=down,
+    )
+    without.mirror.troubles = {f"{KUBECTL}.sha256": server.status(404), PATHS["kwok"]: server.silent}
+
+    # Versions that go.mod does not pin are downloaded; only those that have to be built must be go.mod's.
+    newer = {path.replace("v3.7.3", "v3.6.1"): content for path, content in cases.files.items()}
+    sums = f"/etcd/v3.6.1/{ETCD_SUMS.rpartition('/')[2]}"
+    newer[sums] = newer[sums].replace(b"v3.7.3", b"v3.6.1")
+    unpinned = case("not pinned", lacks=(), files=newer, control_plane_etcd_version="v3.6.1", control_plane_sha256={})
+    unpinned.folder = unpinned.folder.with_name(unpinned.folder.name.replace("v3.7.3", "v3.6.1"))
+    unpinned.fill("kubectl", "kwok")
+
+    cases.succeeded(environments)
+    assert proxied.mirror.asked == [f"{KUBECTL}.sha256", KUBECTL]
+    assert unchecked.built == ["kwokctl"]
+    assert sorted(without.built) == ["etcd", "kubectl", "kwok"]
+    assert unpinned.built == ["kwok"]
+    for made in (given, proxied):
+        assert not (made.base / "built").exists()
+    for made in (given, proxied, unchecked, without, unpinned):
+        made.is_whole()
 
 
-def test_auto_where_the_rest_cannot_be_built(refused):
+def test_auto_where_the_rest_cannot_be_built(cases):
     words = ("Install Go", "give the SHA-256 of kwokctl and kwok in control_plane_sha256", "control_plane_path")
     made = [
-        refused.case(
+        cases.case(
             "no Go",
             "Building kwokctl, kwok needs Go 1.26",
             "found: none",
@@ -481,7 +510,7 @@ def test_auto_where_the_rest_cannot_be_built(refused):
             source="auto",
             control_plane_sha256={},
         ),
-        refused.case(
+        cases.case(
             "another etcd",
             "Building etcd needs Go",
             "/etcd/v3.4.0: HTTP Error 404",
@@ -489,8 +518,8 @@ def test_auto_where_the_rest_cannot_be_built(refused):
             source="auto",
             control_plane_etcd_version="v3.4.0",
         ),
-        # Only what has to be built must be go.mod's version; the next test downloads another one.
-        refused.case(
+        # Only what has to be built must be go.mod's version; test_what_is_downloaded_and_what_auto_builds downloads another one.
+        cases.case(
             "another kwok",
             "kwok v0.7.0",
             "control_plane_sha256",
@@ -500,20 +529,7 @@ def test_auto_where_the_rest_cannot_be_built(refused):
         ),
     ]
     paths = [made[0].go("exit 1", version=""), made[1].go("exit 1", version=""), made[2].go("exit 1")]
-    told = refused.told(dict(zip(refused.cases, paths, strict=True)))
+    told = cases.refused(dict(zip(cases.cases, paths, strict=True)))
     assert "k8s.io/kubernetes v" not in told["another kwok"]
     for case in made:
         assert not case.folder.exists() and not set(case.mirror.asked) & set(PATHS.values()) - {PATHS["kwokctl"]}
-
-
-def test_versions_that_go_mod_does_not_pin(cache):
-    """They are downloaded; only those that have to be built must be go.mod's."""
-    cache.mirror.files = {path.replace("v3.7.3", "v3.6.1"): content for path, content in cache.mirror.files.items()}
-    sums = f"/etcd/v3.6.1/{ETCD_SUMS.rpartition('/')[2]}"
-    cache.mirror.files[sums] = cache.mirror.files[sums].replace(b"v3.7.3", b"v3.6.1")
-    cache.folder = cache.folder.with_name(cache.folder.name.replace("v3.7.3", "v3.6.1"))
-    cache.fill("kubectl", "kwok")
-    cache.go(WHOLE)
-    cache.play(source="auto", control_plane_etcd_version="v3.6.1", control_plane_sha256={}).succeeded()
-    assert cache.built == ["kwok"]
-    cache.is_whole()
