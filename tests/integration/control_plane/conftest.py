@@ -40,9 +40,9 @@ def lab(programs):
     made.destroy()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running(programs):
-    """A lab that runs, for the tests of a module, each of which leaves it running."""
+    """A lab that runs, for all tests but those of kind; each leaves it running, but the last of test_teardown.py."""
     made = new_lab(programs)
     try:
         made.start().succeeded()

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from combined_plays import changes
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -30,24 +31,37 @@ def cached(lab):
     return folder
 
 
-def test_from_a_full_lab_to_nothing(lab, cached):
+def test_from_a_full_lab_to_nothing_but_what_is_not_the_labs(lab, cached, own_process):
+    """Files beside the cluster's own, a link to the lab's folder, and a process whose number stands in a pid file."""
+    target = lab.base / "elsewhere"
+    target.mkdir()
+    lab.root.symlink_to(target)
+    own = {"notes.txt": b"a", "clusters/mine.txt": b"b", "cache/mine.txt": b"c", "kwokctl.yaml": b"d"}
+    for name, text in own.items():
+        (lab.control_plane / name).parent.mkdir(parents=True, exist_ok=True)
+        (lab.control_plane / name).write_bytes(text)
+    own = {f"control-plane/{name}": text for name, text in own.items()}
+
     # The cluster, and some records.
     lab.start("--tags", "operands,nodes").succeeded()
     records = {name: text for name, text in files(lab.root).items() if not name.startswith((".", "control-plane"))}
     assert any(name.startswith("out/") for name in records)
 
+    stranger = own_process("sleep", "600")
+    for file in lab.control_plane.rglob("*.pid"):
+        file.write_text(str(stranger.pid))
     assert lab.teardown().changed == 1
-    assert lab.pids() == {} and not lab.control_plane.exists()
-    assert files(lab.root) == records
+    assert lab.pids() == {} and stranger.poll() is None
+    assert files(lab.root) == {**records, **own}
     assert len(list(cached.iterdir())) >= 7
 
     assert lab.teardown().changed == 0
-    assert files(lab.root) == records
+    assert files(lab.root) == {**records, **own}
 
     (lab.root / "out" / "mine.txt").write_text("the user's own\n")
     (lab.base / "cache" / "gpuwl" / "mine.txt").write_text("the user's own\n")
     assert lab.teardown(teardown_everything=True).changed > 0
-    assert files(lab.root) == {"out/mine.txt": b"the user's own\n"}
+    assert files(lab.root) == {"out/mine.txt": b"the user's own\n", **own}
     assert files(lab.base / "cache") == {"gpuwl/mine.txt": b"the user's own\n"}
     assert all(
         os.access(lab.programs / program, os.X_OK)
@@ -55,40 +69,35 @@ def test_from_a_full_lab_to_nothing(lab, cached):
     )
 
     assert lab.teardown(teardown_everything=True).changed == 0
-
-
-@pytest.mark.parametrize("there", ["no folder", "an empty folder", "the user's files"])
-def test_no_lab_at_all(lab, there):
-    if there != "no folder":
-        lab.root.mkdir()
-    if there == "the user's files":
-        lab.control_plane.mkdir()
-        (lab.control_plane / "notes.txt").write_text("the user's own\n")
-    before = files(lab.base)
-    assert lab.teardown("--check").changed == 0
-    assert lab.teardown().changed == 0
-    ours = {name: text for name, text in files(lab.base).items() if not name.startswith("home/")}
-    assert ours == {name: text for name, text in before.items() if not name.startswith("home/")}
-    assert lab.root.exists() == (there != "no folder")
-
-
-def test_what_is_not_the_clusters_stays(lab, own_process):
-    """Files beside its own, a link to its folder, and a process whose number stands in a pid file."""
-    target = lab.base / "elsewhere"
-    target.mkdir()
-    lab.root.symlink_to(target)
-    own = {"notes.txt": "a", "clusters/mine.txt": "b", "cache/mine.txt": "c", "kwokctl.yaml": "d"}
-    for name, text in own.items():
-        (lab.control_plane / name).parent.mkdir(parents=True, exist_ok=True)
-        (lab.control_plane / name).write_text(text)
-    lab.start().succeeded()
-    stranger = own_process("sleep", "600")
-    for file in lab.control_plane.rglob("*.pid"):
-        file.write_text(str(stranger.pid))
-    assert lab.teardown().changed == 1
-    assert lab.pids() == {}
-    assert stranger.poll() is None
-    assert {name: text.decode() for name, text in files(lab.control_plane).items()} == own
     assert lab.root.is_symlink()
     shutil.rmtree(target)
     assert lab.teardown().changed == 0
+
+
+def test_no_lab_at_all(lab):
+    """No folder, an empty one, or one with the user's files."""
+    roots = {name: lab.base / name for name in ("none", "empty", "users")}
+    roots["empty"].mkdir()
+    (roots["users"] / "control-plane").mkdir(parents=True)
+    (roots["users"] / "control-plane" / "notes.txt").write_text("the user's own\n")
+    cases = {name: {"control_plane_root": str(root / "control-plane")} for name, root in roots.items()}
+    for arguments in (("--check",), ()):
+        run = lab.cases(cases, "absent", arguments=arguments)
+        assert changes(run.succeeded().output) == dict.fromkeys(roots, 0)
+        assert [name for name, root in roots.items() if root.exists()] == ["empty", "users"]
+        assert files(roots["empty"]) == {}
+        assert files(roots["users"]) == {"control-plane/notes.txt": b"the user's own\n"}
+    assert lab.teardown().changed == 0
+    assert not lab.root.exists()
+
+
+def test_the_folder_was_deleted_under_the_running_processes(running):
+    """The last test of all that share this lab, for it takes it away."""
+    before = running.one_set()
+    shutil.rmtree(running.root)
+    running.start().succeeded()
+    assert not set(running.one_set().values()) & set(before.values())
+    shutil.rmtree(running.root)
+    running.root.mkdir()
+    assert running.teardown().changed == 1
+    assert running.pids() == {}
