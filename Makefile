@@ -14,6 +14,8 @@ export PYTHON
 # This checkout's ansible.cfg and .venv decide, whatever the caller's shell has set.
 unexport ANSIBLE_CONFIG ANSIBLE_COLLECTIONS_PATH PYTHONPATH
 RUN := .venv/bin
+# Each target makes .venv if need be.
+.NOTPARALLEL:
 
 # What `make test` runs: names of checks or groups, such as CHECKS="types docs"; without it all of them.
 CHECKS ?=
@@ -27,7 +29,7 @@ lab: venv ## Set everything up and run the lab (your own: ARGS="-e @my-pools.yml
 	$(RUN)/ansible-playbook playbooks/lab.yml $(ARGS)
 
 # A group of checks is a name that tests/run_checks.py knows; `make test CHECKS=...` runs single ones.
-test: programs venv-test ## Run all checks and tests, and sum up (single ones: CHECKS="types docs"; which: make checks)
+test: $(if $(CHECKS),,programs) venv-test ## Run all checks and tests, and sum up (single ones: CHECKS="types docs"; which: make checks)
 	$(RUN)/python tests/run_checks.py $(CHECKS)
 
 checks: ## List the checks by group and name

@@ -152,7 +152,7 @@ def main(arguments: list[str]) -> int:
         if arguments:
             differ = True
             print(
-                f"{target.relative_to(ROOT)} differs from the argument spec: run `python tests/make_role_readmes.py`",
+                f"{target.relative_to(ROOT)} differs from the argument spec: run `make readmes`",
                 file=sys.stderr,
             )
         else:

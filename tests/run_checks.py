@@ -62,9 +62,8 @@ class Runner:
             check.run(run)
         except Failed as error:
             problem = str(error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the summary must name it
             problem = f"the check itself is broken: {error!r}"
-            raise
         finally:
             self.seconds[run.name] = time.monotonic() - began
             del self.under_way[check]
@@ -108,6 +107,9 @@ def report(runner: Runner, checks: list[Check], began: float) -> int:
     """Say how it ended, and return the exit code."""
     ended = {run.name for run in runner.passed + runner.failed}
     say("\nChecks\n")
+    for environment in (workplace.NEWEST, workplace.OLDEST):
+        if environment.collection.exists():
+            say(f"  {environment.name}: ansible-core {environment.core()} on Python {environment.python()}")
     for run in sorted(runner.passed + runner.failed, key=lambda run: [check.name for check in checks].index(run.name)):
         tests = f"{run.tests.passed:5} passed {run.tests.failed:3} failed" if run.tests else ""
         say(f"  {'ok' if run in runner.passed else 'FAILED':7}{run.name:22}{runner.seconds[run.name]:5.0f} s {tests}")
@@ -123,7 +125,7 @@ def report(runner: Runner, checks: list[Check], began: float) -> int:
     failed = sum(max(run.tests.failed, 1) if run.tests else 1 for run in runner.failed)
     say(f"\n{len(runner.passed)} of {len(checks)} checks passed in {(time.monotonic() - began) / 60:.1f} min")
     say(f"{passed} passed, {failed} failed")
-    return 0 if len(runner.passed) == len(checks) else 1
+    return 0 if checks and len(runner.passed) == len(checks) else 1
 
 
 def main(arguments: list[str]) -> int:
@@ -133,25 +135,37 @@ def main(arguments: list[str]) -> int:
         return 0
     checks = chosen(arguments)
     began = time.monotonic()
-    workplace.PLACE.mkdir(parents=True, exist_ok=True)
-    lock = (workplace.PLACE / "lock").open("w")
+    # What the caller's shell, git hook or make has set must not change what runs.
+    for name in [
+        name for name in os.environ if name.startswith(("ANSIBLE_", "GIT_", "MAKE", "MFLAGS", "PYTEST_", "PYTHON"))
+    ]:
+        del os.environ[name]
     try:
+        workplace.PLACE.mkdir(parents=True, exist_ok=True)
+        lock = (workplace.PLACE / "lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         say("run_checks.py: the checks run in this checkout already; wait for them, or use another clone")
         return 1
-    shutil.rmtree(workplace.LOGS, ignore_errors=True)
-    workplace.LOGS.mkdir()
+    except OSError as error:
+        say(f"run_checks.py: {workplace.PLACE} cannot be written: {error.strerror}")
+        return 1
     try:
+        shutil.rmtree(workplace.LOGS, ignore_errors=True)
+        workplace.LOGS.mkdir()
         definitions.all_tests_have_a_check()
         notes, oldest = workplace.prepare(any(check.needs_oldest for check in checks))
-    except Failed as error:
-        say(f"run_checks.py: {error}")
+    except (Failed, OSError) as error:
+        # A failed copy of many files is told by the first of them.
+        say(f"run_checks.py: {str(error)[:500]}")
         return 1
+    except KeyboardInterrupt:
+        say("run_checks.py: interrupted")
+        return 130
     checks = [check for check in checks if oldest or not check.needs_oldest]
     runner = Runner(notes)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_signal: runner.stop_after(-1))
     threading.Thread(target=heartbeat, args=(runner,), daemon=True).start()
     runner.run_all(checks)

@@ -21,16 +21,19 @@ class Counted:
     modules: set[str] = field(default_factory=set)
 
 
-def count(paths: Iterable[Path]) -> Counted:
-    """Count the test cases in junit files."""
+def count(paths: Iterable[Path], about: str = "") -> Counted:
+    """Count the test cases in junit files, those with this text in their names."""
     counted = Counted()
     for path in paths:
         for case in ET.parse(path).iter("testcase"):
-            counted.modules.add(_module(case.get("classname") or ""))
+            if about not in (case.get("name") or ""):
+                continue
             skipped = case.find("skipped")
             if skipped is not None:
                 counted.skipped.append(f"{case.get('name')}: {skipped.get('message')}")
-            elif case.find("failure") is None and case.find("error") is None:
+                continue
+            counted.modules.add(_module(case.get("classname") or ""))
+            if case.find("failure") is None and case.find("error") is None:
                 counted.passed += 1
             else:
                 counted.failed += 1
@@ -38,5 +41,8 @@ def count(paths: Iterable[Path]) -> Counted:
 
 
 def _module(classname: str) -> str:
-    """The last part that is the name of a test file: some runners put packages before it, or a class behind."""
-    return next((part for part in reversed(classname.split(".")) if part.startswith("test_")), classname)
+    """The dotted name of the test file, without a class behind it."""
+    parts = classname.split(".")
+    while parts and not parts[-1].startswith("test_"):
+        parts.pop()
+    return ".".join(parts)

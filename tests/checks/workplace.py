@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".cache" / "checks"
 LOGS = PLACE / "logs"
 GET_PIP = ROOT / "tests" / "checks" / "get_pip.py"
+LINKS = Path(tempfile.mkdtemp(prefix="gpuwl-checks-"))
+atexit.register(shutil.rmtree, LINKS, ignore_errors=True)
 # Every Python that a supported ansible-core runs modules on, and the one that the stand-alone script promises.
 PYTHONS = [f"3.{minor}" for minor in range(8, 15)]
 # The oldest ansible-core that is supported, and its interpreter.
@@ -40,6 +44,11 @@ class Environment:
         return PLACE / self.name / "home"
 
     @property
+    def bin(self) -> Path:
+        """The folder of its programs, by a way without blanks: ansible-test starts no interpreter whose path has one."""
+        return (LINKS / self.name if " " in str(self.venv) else self.venv) / "bin"
+
+    @property
     def collections(self) -> Path:
         return PLACE / self.name / "collections"
 
@@ -60,7 +69,7 @@ class Environment:
 
         No other folder of the caller's PATH: a pyenv shim there answers to names that it has no interpreter for.
         """
-        path = [self.venv / "bin", PLACE / "bin", "/usr/local/bin", "/usr/bin", "/bin"]
+        path = [self.bin, PLACE / "bin", "/usr/local/bin", "/usr/bin", "/bin"]
         kept = {name: os.environ[name] for name in ("TERM", "TMPDIR") if name in os.environ}
         pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.endswith("_proxy")}
         return {
@@ -75,11 +84,7 @@ class Environment:
 
     def lay_out(self) -> None:
         """Copy the checkout's files to where ansible-test takes them for a collection, beside kubernetes.core."""
-        shutil.rmtree(self.collections, ignore_errors=True)
-        for name in files():
-            if not name.startswith(".collections/"):
-                (self.collection / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.collection / name, follow_symlinks=False)
+        copy_files(self.collection)
         installed = next((self.venv / "lib").glob("python3*/site-packages/ansible_collections/kubernetes"), None)
         if installed is None:
             raise Failed(f"{self.venv} has no collection kubernetes.core: remove it and run again")
@@ -104,10 +109,20 @@ OLDEST = Environment("oldest", ROOT / ".venv-oldest")
 def files(*patterns: str) -> list[str]:
     """The files of the checkout, versioned or not yet, that match git's patterns; without any, all of them."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    if not shutil.which("git"):
+        raise Failed("there is no program git: install it")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"the checks need a git checkout: {done.stderr.strip()}")
-    return sorted({name for name in done.stdout.split("\0") if name and (ROOT / name).exists()})
+    return sorted({name for name in done.stdout.split("\0") if name and _is_file(ROOT / name)})
+
+
+def copy_files(target: Path) -> None:
+    """Copy the checkout's files, without the link that leads back to it."""
+    for name in files():
+        if not name.startswith(".collections/"):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
 
 
 def interpreters() -> dict[str, Path]:
@@ -136,6 +151,10 @@ def prepare(oldest: bool) -> tuple[list[str], bool]:
     links.mkdir(parents=True)
     for version, path in found.items():
         (links / f"python{version}").symlink_to(path)
+    for environment in (NEWEST, OLDEST):
+        (LINKS / environment.name).symlink_to(environment.venv)
+        # What lies there afterwards is of this run.
+        shutil.rmtree(environment.collections, ignore_errors=True)
     NEWEST.lay_out()
     oldest_found = next(iter(found), "none")
     notes = [] if "3.8" in found else [f"the stand-alone script on Python 3.8: the oldest here is {oldest_found}"]
@@ -154,9 +173,18 @@ def prepare(oldest: bool) -> tuple[list[str], bool]:
     return notes, True
 
 
+def _is_file(path: Path) -> bool:
+    """A file or a link; a folder is another repository within this one."""
+    return path.is_symlink() or path.is_file()
+
+
 def _works(python: Path) -> bool:
-    done = subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True, check=False)
-    return done.returncode == 0
+    try:
+        return (
+            subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
+        )
+    except OSError:
+        return False
 
 
 def _answer(python: Path, code: str) -> str:

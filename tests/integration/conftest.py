@@ -29,17 +29,20 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 
 
+ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def _interrupt(number: int, frame: object) -> None:
     """End as by Ctrl-C, once: what comes while fixtures clean up must not keep them from it."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for ended_by in ENDED_BY:
+        signal.signal(ended_by, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def pytest_configure() -> None:
-    """A plain `kill` of pytest, as well as Ctrl-C, must not leave a control plane behind."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
+    """A plain `kill` of pytest or a closed terminal, as well as Ctrl-C, must not leave a control plane behind."""
+    for ended_by in ENDED_BY:
+        signal.signal(ended_by, _interrupt)
 
 
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kwokctl", "kubectl")

@@ -206,3 +206,5 @@ def test_profiles_are_those_of_the_rules():
     for name in ("consistency", "check_reports"):
         found = yaml.safe_load((ROOT / "plugins" / "filter" / f"{name}.yml").read_text(encoding="utf-8"))
         assert list(found["DOCUMENTATION"]["options"]["profile"]["choices"]) == list(PROFILES)
+    role = yaml.safe_load((ROOT / "roles" / "check" / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
+    assert role["argument_specs"]["main"]["options"]["check_profile"]["choices"] == list(PROFILES)

@@ -60,7 +60,7 @@ def test_there_are_roles():
 @pytest.mark.parametrize("role", ROLES)
 def test_the_readme_is_what_the_argument_spec_says(role):
     text = (ROOT / "roles" / role / "README.md").read_text(encoding="utf-8")
-    assert text == make_role_readmes.make(ROOT / "roles" / role), "run python tests/make_role_readmes.py"
+    assert text == make_role_readmes.make(ROOT / "roles" / role), "run `make readmes`"
 
 
 @pytest.mark.parametrize("role", ROLES)
