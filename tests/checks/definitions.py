@@ -284,10 +284,10 @@ def targets(run: Run, environment: Environment) -> None:
 
 
 def end_processes_below(root: Path) -> None:
-    """End what runs with this folder in its command line, and remove the folder."""
+    """End what was started by a path below this folder, and remove the folder."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if f"{root}/".encode() in path.read_bytes():
+            if path.read_bytes().startswith(f"{root}/".encode()):
                 os.kill(int(path.parent.name), signal.SIGKILL)
         except OSError:
             continue  # it has ended
