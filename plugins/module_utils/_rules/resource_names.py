@@ -58,9 +58,9 @@ _DEVICE_ID = re.compile(r"[0-9a-f]{4}\Z")
 _NEW_DEVICE = re.compile(r"(?:G[A-Z]|TU|AD)[0-9]{2}[0-9A-Z][A-Z]{0,3}_[A-Z0-9_]+\Z")
 
 # Functions of a graphics card beside the GPU, and the switch between GPUs.
-_COMPANION = re.compile(r"(?:\A|_)(?:AUDIO|BRIDGE|NVSWITCH|UCSI|USB)(?:_|\Z)")
+_COMPANION_FUNCTION = re.compile(r"(?:\A|_)(?:AUDIO|BRIDGE|NVSWITCH|UCSI|USB)(?:_|\Z)")
 # Functions of NVIDIA's chipsets and systems on a chip. These count for names of the list only.
-_CHIPSET = re.compile(
+_CHIPSET_FUNCTION = re.compile(
     r"(?:\A|_)(?:AHCI|ATA|COMPLEX|CONTROLL?ER|COPROCESSOR|ENDPOINT|ETHERNET|FIREWIRE|IDE|MANAGEMENT|MCI|MEMORY|MODEM"
     r"|NETWORK|PMU|PORT|RAID|SATA|SMBUS|SMU|SWITCH)(?:_|\Z)|NFORCE2_AGP\Z"
 )
@@ -132,16 +132,16 @@ def is_model_of_kata(part: str) -> bool:
 
 def _class_of_device(part: str) -> str:
     if part in device_names():
-        return COMPANION if _COMPANION.search(part) or _CHIPSET.search(part) else PASSTHROUGH
+        return COMPANION if _COMPANION_FUNCTION.search(part) or _CHIPSET_FUNCTION.search(part) else PASSTHROUGH
     if _DEVICE_ID.match(part):
         return PASSTHROUGH
     if _NEW_DEVICE.match(part):
-        if _COMPANION.search(part):
+        if _COMPANION_FUNCTION.search(part):
             return COMPANION
         # Rather a known name with a slip of the pen than a card nobody knows.
         return UNKNOWN if _NEW_DEVICE_SLIPS.nearest(part) else PASSTHROUGH
     if is_model_of_kata(part):
-        return COMPANION if _COMPANION.search(part) else KATA
+        return COMPANION if _COMPANION_FUNCTION.search(part) else KATA
     if any(_NETWORK_WORD.match(word) for word in _BETWEEN_WORDS.split(part.lower())):
         return NETWORK
     return UNKNOWN
