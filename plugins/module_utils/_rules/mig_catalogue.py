@@ -96,16 +96,16 @@ def _mig_configs() -> Dict[str, List[MigEntry]]:
         "all-enabled": [((), "all", True, {})],
     }
     for word in _MIG_PLAIN.split():
-        made = _mig_counts([word])
+        made = _mig_numbers([word])
         configs["all-" + "".join(made)] = [((), "all", True, made)]
     for line in _MIG_BY_DEVICE.strip().split("\n"):
         name, devices, *words = line.split()
         filters = tuple("0x" + device + "10DE" for device in devices.split(","))
-        configs.setdefault(name, []).append((filters, "all", True, _mig_counts(words)))
+        configs.setdefault(name, []).append((filters, "all", True, _mig_numbers(words)))
     return configs
 
 
-def _mig_counts(words: List[str]) -> Dict[str, int]:
+def _mig_numbers(words: List[str]) -> Dict[str, int]:
     counts = {}
     for word in words:
         profile, _, count = word.partition("=")

@@ -76,7 +76,7 @@ def _near_short(part: str) -> Optional[Tuple[str, str]]:
 def _near_spelling(part: str) -> Optional[Tuple[str, str]]:
     """Find a name that differs in case, hyphens and underscores only."""
     best: Optional[Tuple[int, str, str]] = None
-    for known in _spellings().get(_folded(part), ()):
+    for known in _spellings().get(_spelling_key(part), ()):
         changed = [one for one, other in zip(part.upper(), known.upper()) if one != other]
         reason = CASE_ONLY
         if changed:
@@ -99,7 +99,7 @@ def _near_slip(part: str, slips: SlipFinder) -> Optional[Tuple[str, str]]:
     return (known, ONE_CHARACTER) if known else None
 
 
-def _folded(part: str) -> str:
+def _spelling_key(part: str) -> str:
     return part.upper().replace("-", "_")
 
 
@@ -107,7 +107,7 @@ def _folded(part: str) -> str:
 def _spellings() -> Dict[str, List[str]]:
     spellings: Dict[str, List[str]] = {}
     for known in device_names() | _other_names():
-        spellings.setdefault(_folded(known), []).append(known)
+        spellings.setdefault(_spelling_key(known), []).append(known)
     return spellings
 
 
