@@ -30,6 +30,15 @@ _SHAPES = {
         ("status", dict),
     ),
 }
+# The API groups of the kinds that rules ask for; what is not named here is of the core API.
+_GROUPS = {
+    "ClusterPolicy": "nvidia.com",
+    "GPUCluster": "nvidia.com",
+    "NVIDIADriver": "nvidia.com",
+    "DaemonSet": "apps",
+    "Deployment": "apps",
+    "ResourceSlice": "resource.k8s.io",
+}
 _JSON_TYPES = {
     dict: "an object",
     list: "an array",
@@ -45,8 +54,25 @@ class Unreadable(ValueError):
     """Input that is no dump of the wanted objects; the message says why, on its own."""
 
 
+class Unwanted(Unreadable):
+    """Objects that could be read, of which none is of the wanted kind."""
+
+
+class NotObjects(Unreadable):
+    """Input that does not look like Kubernetes objects at all.
+
+    reason: why it is left out where it was found in a folder, in few words.
+    suspicious: whether that is a fault where its name promises objects, such as text in a.json.
+    """
+
+    def __init__(self, message: str, reason: str = "no Kubernetes objects", suspicious: bool = True) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.suspicious = suspicious
+
+
 class Collector:
-    """Collects what a function makes of the objects of one kind.
+    """Collects what a function makes of the objects of one kind in one document.
 
     Objects are given one at a time and none is kept, so that a dump may be
     larger than memory. Complaints about single items wait until finish():
@@ -54,13 +80,19 @@ class Collector:
     """
 
     def __init__(self, kind: str, take: Callable[[Dict[str, Any]], Any]) -> None:
-        self._kind = kind
-        self._take = take
-        self.start_items()
+        self.kind = kind
+        self._takers = {kind: take}
+        self.start_items({})
 
-    def start_items(self) -> None:
-        """Begin a list's items; a later "items" replaces an earlier one, as in json.load."""
+    def start_items(self, top: Dict[str, Any]) -> None:
+        """Begin a list's items; a later "items" replaces an earlier one, as in json.load.
+
+        top: what is known of the outermost object so far.
+        """
+        # The API names the kind of a list first and leaves it out in the items, kubectl does the reverse.
+        self._items_kind = _kind_of_items(top.get("kind"))
         self._taken: List[Any] = []
+        self._counts: Dict[str, int] = {}
         self._count = 0
         self._problem = ""
         self._without_kind = ""
@@ -72,9 +104,9 @@ class Collector:
         if self._problem:
             return
         try:
-            if self._is_wanted(item, where):
-                check_shape(item, self._kind, where)
-                self._taken.append(self._take(item))
+            kind = self._wanted_kind(item, where)
+            if kind:
+                self._take(item, kind, where)
         except Unreadable as error:
             self._problem = str(error)
 
@@ -82,41 +114,128 @@ class Collector:
         """Return what was taken, in the order of the dump.
 
         top: the outermost object without its items; has_items: whether it had a list of them.
-        Raises Unreadable if these were not the wanted objects.
+        Raises Unreadable if these are no objects to rely on, its child Unwanted if none of them was asked for.
         """
         kind = top.get("kind") or ("List" if has_items and self._count else _likely_kind(top))
         if not isinstance(kind, str) or not kind:
-            raise Unreadable("it is no Kubernetes object: it has no kind")
-        if not _is_core(top) or kind not in (self._kind, "List", self._kind + "List"):
-            group = "" if _is_core(top) else " of {}".format(_brief(str(top["apiVersion"])))
-            raise Unreadable(f"it is of kind {_brief(kind)}{group}, expected a List, {self._kind}List or {self._kind}")
-        if kind == self._kind:
-            check_shape(top, kind, "the object")
-            return [self._take(top)]
+            raise NotObjects("it is no Kubernetes object: it has no kind", suspicious=False)
+        inner = _kind_of_items(kind)
+        if kind in self._takers and _is_of_group(top, kind):
+            self._check_items((), kind)
+            self._take(top, kind, "the object")
+        elif (kind == "List" and _is_of_group(top, "")) or (inner in self._takers and _is_of_group(top, inner)):
+            self._finish_list(kind, has_items)
+        else:
+            self._check_items((), kind)
+        is_wanted = self.kind in (kind, inner) and _is_of_group(top, self.kind)
+        if not is_wanted and not (kind == "List" and _is_of_group(top, "")):
+            group = "" if _is_of_group(top, "") else " of {}".format(_brief(str(top["apiVersion"])))
+            expected = f"expected a List, {self.kind}List or {self.kind}"
+            raise Unwanted(f"it is of kind {_brief(kind)}{group}, {expected}")
+        if kind != self.kind and self._count and not self._counts.get(self.kind):
+            raise Unwanted("none of its %d items is a %s" % (self._count, self.kind))
+        return self._taken
+
+    def _finish_list(self, kind: str, has_items: bool) -> None:
         if not has_items:
             raise Unreadable(f"it is of kind {kind} and has no array of items")
         if kind == "List" and self._without_kind:
             raise Unreadable(f"{self._without_kind} of the List has no kind")
         if self._problem:
             raise Unreadable(self._problem)
-        if self._count and not self._taken:
-            raise Unreadable("none of its %d items is a %s" % (self._count, self._kind))
-        return self._taken
+        if kind != "List":
+            self._check_items((_kind_of_items(kind),), kind)
 
-    def _is_wanted(self, item: Any, where: str) -> bool:
+    def _check_items(self, allowed: Any, kind: str) -> None:
+        """Do away with items that the outermost object, as it turns out, should not have."""
+        self._counts = {one: count for one, count in self._counts.items() if one in allowed}
+        if not self._counts:
+            self._taken = []
+
+    def _take(self, item: Dict[str, Any], kind: str, where: str) -> None:
+        check_shape(item, kind, where)
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        self._taken.append(self._takers[kind](item))
+
+    def _wanted_kind(self, item: Any, where: str) -> str:
+        """Return the kind of an item if that kind is asked for, or ""."""
         if not isinstance(item, dict):
             raise Unreadable(f"{where} must be an object, not {json_type(item)}")
         kind = item.get("kind")
         if kind is None or kind == "":
-            kind = _likely_kind(item)
+            kind = self._items_kind or _likely_kind(item)
             if not kind:
                 # The API leaves the kind out in the items of a NodeList, never in a List.
                 self._without_kind = self._without_kind or where
-                return True
+                return self.kind
         for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
             if not isinstance(value, str):
                 raise Unreadable(f"{where}: {field} must be a string, not {json_type(value)}")
-        return kind == self._kind and _is_core(item)
+        return kind if kind in self._takers and _is_of_group(item, kind) else ""
+
+
+class Intake(Collector):
+    """Hands objects of several kinds on at once.
+
+    Nothing can be taken back here, so that a document is refused in which later text takes back
+    what was handed on.
+    """
+
+    def __init__(self, takers: Dict[str, Callable[[Dict[str, Any]], Any]], counts: Dict[str, int]) -> None:
+        """takers: by kind; counts: where objects that were taken are counted, by kind."""
+        first = next(iter(takers), "Node")
+        super().__init__("Node" if "Node" in takers else first, takers.get(first, id))
+        self._takers = takers
+        self._totals = counts
+
+    def start_items(self, top: Dict[str, Any]) -> None:
+        """Begin a list's items, for the first time."""
+        if getattr(self, "_counts", None):
+            raise Unreadable("it has two arrays of items")
+        super().start_items(top)
+
+    def _check_items(self, allowed: Any, kind: str) -> None:
+        for one in self._counts:
+            if one not in allowed:
+                raise Unreadable(f"it is of kind {_brief(kind)}, yet one of its items is a {one}")
+
+    def _take(self, item: Dict[str, Any], kind: str, where: str) -> None:
+        check_shape(item, kind, where)
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        self._totals[kind] = self._totals.get(kind, 0) + 1
+        self._takers[kind](item)
+
+
+class Documents:
+    """The documents of one file, one after the other.
+
+    results: what was taken of all of them; count: how many were read; complaint: why none
+    has what is wanted, "" where one has.
+    """
+
+    def __init__(self, make: Callable[[], Collector]) -> None:
+        self.results: List[Any] = []
+        self.count = 0
+        self._make = make
+        self._is_fine = False
+        self._complaint = ""
+
+    def begin(self) -> Collector:
+        """Return a collector for the next document."""
+        return self._make()
+
+    def end(self, collector: Collector, top: Dict[str, Any], has_items: bool) -> None:
+        """Finish a document; raises Unreadable."""
+        try:
+            self.results += collector.finish(top, has_items)
+            self._is_fine = True
+        except Unwanted as error:
+            self._complaint = self._complaint or str(error)
+        self.count += 1
+
+    @property
+    def complaint(self) -> str:
+        return "" if self._is_fine else self._complaint
 
 
 def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List[Any]:
@@ -137,7 +256,9 @@ def collect(data: Any, kind: str, take: Callable[[Dict[str, Any]], Any]) -> List
 
 
 def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
-    """Raise Unreadable unless the object has a name and the form the rules rely on."""
+    """Raise Unreadable unless the object has the form the rules rely on, a Node and a Pod also a name."""
+    if kind not in _SHAPES:
+        return
     metadata = item.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name.strip():
@@ -167,9 +288,18 @@ def _likely_kind(item: Dict[str, Any]) -> str:
     return "Pod" if isinstance(spec, dict) and "containers" in spec else ""
 
 
-def _is_core(item: Dict[str, Any]) -> bool:
+def _kind_of_items(kind: Any) -> str:
+    """Return "Node" for "NodeList", and "" for what is no list or a List of anything."""
+    return kind[:-4] if isinstance(kind, str) and kind.endswith("List") else ""
+
+
+def _is_of_group(item: Dict[str, Any], kind: str) -> bool:
     # Other API groups have kinds of the same name, such as longhorn.io's Node.
-    return item.get("apiVersion") in (None, "", "v1")
+    version = item.get("apiVersion")
+    if version in (None, ""):
+        return True
+    group = _GROUPS.get(kind)
+    return isinstance(version, str) and version.startswith(group + "/") if group else version == "v1"
 
 
 def _brief(text: str) -> str:
