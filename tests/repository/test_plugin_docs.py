@@ -201,7 +201,7 @@ def test_filter_documents_its_signature(name):
 
 
 def test_profiles_are_those_of_the_rules():
-    from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES
+    from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import PROFILES
 
     for name in ("consistency", "check_reports"):
         found = yaml.safe_load((ROOT / "plugins" / "filter" / f"{name}.yml").read_text(encoding="utf-8"))
