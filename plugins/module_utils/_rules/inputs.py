@@ -28,14 +28,18 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects impor
     NotObjects,
     Unreadable,
 )
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.yaml_dump import looks_like_yaml, read_yaml
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.yaml_dump import (
+    begins_like_yaml,
+    looks_like_yaml,
+    read_yaml,
+)
 
 MAX_SIZE = 4 << 30
 MAX_LEFT_OUT = 1000  # sources that only say that something was left out
 
 _HEAD = 1 << 16  # characters by which the form is told
 _PROMISING = re.compile(r"\.(?:json|ya?ml)(?:\.gz)?$", re.IGNORECASE)
-_LOOKS_LIKE_JSON = re.compile(r'"(?:apiVersion|kind|items|metadata)"[ \t\r\n]*:')
+_LOOKS_LIKE_JSON = re.compile(r'\s*\{\s*"(?:apiVersion|kind|items|metadata|spec|status)"\s*:')
 _READ = "read are JSON, YAML, the text of `kubectl describe node`, and these in gzip or tar"
 
 
@@ -205,6 +209,8 @@ class _Reading:
             source.left_out = str(error)
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             source.error = _why_unreadable(error)
+        if source.left_out:
+            source.form = ""
         self.results += documents.results
         source.complaint = "" if source.error or source.left_out else documents.complaint
         self._keep(source)
@@ -261,8 +267,7 @@ class _Reading:
         source.form = _form(head)
         if source.form == "json":
             # Logs may begin with a brace too.
-            if not is_named and not _LOOKS_LIKE_JSON.search(head):
-                source.form = ""
+            if not is_named and not _LOOKS_LIKE_JSON.match(head):
                 raise NotObjects("")
             text.peek()
             read_json(text, documents)
@@ -273,7 +278,9 @@ class _Reading:
         elif not text.peek():
             raise NotObjects("it is empty: " + self._hint(source), "empty", suspicious=False)
         else:
-            raise NotObjects(f'it starts with "{text.sample()}": {self._hint(source)}')
+            # A file of settings may be YAML too; what is no YAML at all was meant to be something else.
+            is_settings = begins_like_yaml(head)
+            raise NotObjects(f'it starts with "{text.sample()}": {self._hint(source)}', suspicious=not is_settings)
 
     def _hint(self, source: Source) -> str:
         kind = self._make(source).kind.lower()
@@ -339,7 +346,7 @@ def _below(folder: str) -> Iterator[Tuple[str, str, str]]:
             names = os.listdir(real) if is_folder and not why_not else []
         except (OSError, ValueError) as error:
             problem = "cannot be read: %s" % (getattr(error, "strerror", None) or error)
-            yield path, real, "a link to nothing" if os.path.islink(real) else problem
+            yield path, real, "a link to nothing" if os.path.islink(path) else problem
             continue
         if not is_folder or why_not:
             yield path, real, why_not

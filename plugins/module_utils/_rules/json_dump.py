@@ -165,6 +165,8 @@ class Text:
             except RecursionError:
                 raise Unreadable(TOO_DEEP) from None
             self._grow(more)
+            if more > CHUNK:
+                self._count_values()
             more *= 2
 
     def broken(self, expected: str) -> Unreadable:
@@ -198,23 +200,34 @@ class Text:
 
     def _grow(self, size: int) -> None:
         """Read on within a value, up to the limits of one."""
-        if len(self._held) - self.at > MAX_ITEM:
+        left = MAX_ITEM + CHUNK - (len(self._held) - self.at)
+        if left <= CHUNK:
             raise Unreadable(TOO_LARGE)
-        self._fill(size)
+        self._fill(min(size, left))
+
+    def _count_values(self) -> None:
+        """Refuse what would take much more memory as a value than as text. Seldom called: it takes its time."""
         if sum(self._held.count(one, self.at) for one in ",[{") > MAX_VALUES:
             raise Unreadable(TOO_MANY)
 
     def _fill(self, size: int) -> None:
-        """Drop what has been read and read on."""
-        pieces = [self._held[self.at :]]
+        """Drop what has been read and read on, half that much at least."""
+        rest = self._held[self.at :]
         self._dropped += self.at
-        self._held, self.at = "", 0
-        # No more than asked for of what is buffered, and not in one piece: memory is for the text.
-        while size > 0 and not self._ended:
-            raw = self._stream.read(min(size, CHUNK))
+        self.at = 0
+        if size <= CHUNK:
+            raw = self._stream.read(size)
+            self._ended = not raw
+            self._held = rest + self._decode(raw, final=self._ended)
+            return
+        # Not in one piece, as memory is for the text. About as much will do: the rest may lie in another buffer.
+        self._held = ""
+        pieces, count = [rest], 0
+        while count * 2 < size and not self._ended:
+            raw = self._stream.read(CHUNK)
             self._ended = not raw
             pieces.append(self._decode(raw, final=self._ended))
-            size -= len(raw)
+            count += len(raw)
         self._held = "".join(pieces)
 
 

@@ -41,7 +41,12 @@ _VALUE_COST = 20  # characters that a value counts for besides its text, about w
 
 def looks_like_yaml(head: str) -> bool:
     """Whether text begins like a Kubernetes object in YAML."""
-    return bool(_BEGINS_LIKE.match(head) and _LOOKS_LIKE.search(head))
+    return begins_like_yaml(head) and bool(_LOOKS_LIKE.search(head))
+
+
+def begins_like_yaml(head: str) -> bool:
+    """Whether text begins with the key of a mapping in YAML."""
+    return bool(_BEGINS_LIKE.match(head))
 
 
 def read_yaml(text: Text, documents: Documents) -> None:
@@ -58,15 +63,17 @@ def read_yaml(text: Text, documents: Documents) -> None:
         reader = _YamlReader(yaml, yaml.parse(feed, Loader=loader), feed)
         reader.read(documents)
     except yaml.YAMLError as error:
-        raise Unreadable(_yaml_problem(error)) from None
+        raise Unreadable(_yaml_problem(error, feed.end)) from None
 
 
-def _yaml_problem(error: Any) -> str:
+def _yaml_problem(error: Any, end: int) -> str:
     """Put PyYAML's error, which has several lines, into one."""
     mark = getattr(error, "problem_mark", None)
     line = " at line %d" % (mark.line + 1) if mark else ""
+    if "nesting depth" in str(error):  # libyaml has a limit too, and looks ahead
+        return TOO_DEEP
     problem = " ".join(str(getattr(error, "problem", "") or getattr(error, "reason", "") or "").split())[:80]
-    if "end of stream" in problem or "<stream end>" in problem:
+    if mark and 0 <= end <= mark.index + 1:
         return f"it ends within the YAML{line}: is it truncated?"
     return f"it is no usable YAML{line}: {problem or 'it cannot be parsed'}"
 
@@ -74,12 +81,14 @@ def _yaml_problem(error: Any) -> str:
 class _Feed:
     """Gives text to the parser and stops it within a value that has no end.
 
-    since: the characters given since the parser's last event.
+    since: the characters given since the parser's last event; end: those of the whole text, -1 until it ended.
     """
 
     def __init__(self, text: Text) -> None:
         self._text = text
+        self._given = 0
         self.since = 0
+        self.end = -1
 
     def read(self, size: int = 0) -> str:
         """Return some text, "" only at the end; the parser asks for so many characters and takes any."""
@@ -87,6 +96,9 @@ class _Feed:
             raise Unreadable(TOO_LARGE)
         piece = self._text.read(1 << 14)
         self.since += len(piece)
+        self._given += len(piece)
+        if not piece:
+            self.end = self._given
         return piece
 
 
