@@ -1,0 +1,134 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the rules read in a ClusterPolicy, and what an absent field means.
+
+Private to the collection gpuwl.sandbox. Source: NVIDIA/gpu-operator
+api/nvidia/v1/clusterpolicy_types.go (types and enums; what nil means: IsEnabled of each section).
+"""
+
+import json
+from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Tuple
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import CONTAINER_WORKLOAD, MODES, WORKLOADS
+
+# Section -> what an absent `enabled` means.
+_SECTIONS = {
+    "devicePlugin": True,
+    "sandboxDevicePlugin": False,
+    "kataSandboxDevicePlugin": False,
+    "migManager": True,
+    "vfioManager": False,
+    "vgpuManager": False,
+    "vgpuDeviceManager": False,
+}
+_MIG_STRATEGIES = ("none", "single", "mixed")
+
+
+class PolicyError(ValueError):
+    """A ClusterPolicy that the API server would not take; the message names the field, its value and what was expected."""
+
+
+class Policy(NamedTuple):
+    """A ClusterPolicy's spec, as far as the rules read it."""
+
+    name: str
+    sandbox: bool
+    default: str
+    mode: str
+    mig_strategy: Optional[str]
+    enabled: Tuple[Tuple[str, bool], ...]
+    # Names of ConfigMaps that may define configurations anew; "" where the operator's own hold.
+    mig_config_map: str
+    vgpu_config_map: str
+    vgpu_default: str
+    # Resource names that the kata plugin was told to use; whether it was told to use the cards' model names.
+    kata_aliases: FrozenSet[str]
+    kata_models: bool
+
+    def is_enabled(self, section: str) -> bool:
+        """Say whether a section such as devicePlugin is enabled."""
+        return dict(self.enabled)[section]
+
+
+def read_policy(given: Any) -> Policy:
+    """Return what the rules read in a ClusterPolicy, or in its spec alone.
+
+    Raises PolicyError.
+    """
+    if not isinstance(given, dict):
+        raise PolicyError(f"the ClusterPolicy is {_words(given)}, expected an object or its spec")
+    whole = "spec" in given or given.get("kind") == "ClusterPolicy"
+    spec = _section(given, "spec", "") if whole else given
+    metadata = _section(given, "metadata", "") if whole else {}
+    sandbox = _section(spec, "sandboxWorkloads")
+    mig_config = _section(_section(spec, "migManager"), "config", "migManager.")
+    vgpu_config = _section(_section(spec, "vgpuDeviceManager"), "config", "vgpuDeviceManager.")
+    mig_map = _text(mig_config, "name", "migManager.config.name") or ""
+    aliases, models = _kata_names(spec)
+    return Policy(
+        name=_text(metadata, "name", "metadata.name") or "cluster-policy",
+        sandbox=_switch(sandbox, "sandboxWorkloads", False),
+        default=_choice(sandbox, "sandboxWorkloads.defaultWorkload", WORKLOADS) or CONTAINER_WORKLOAD,
+        mode=_choice(sandbox, "sandboxWorkloads.mode", MODES) or MODES[0],
+        mig_strategy=_choice(_section(spec, "mig"), "mig.strategy", _MIG_STRATEGIES),
+        enabled=tuple((name, _switch(_section(spec, name), name, absent)) for name, absent in _SECTIONS.items()),
+        mig_config_map="" if mig_map == "default-mig-parted-config" else mig_map,
+        vgpu_config_map=_text(vgpu_config, "name", "vgpuDeviceManager.config.name") or "",
+        vgpu_default=_text(vgpu_config, "default", "vgpuDeviceManager.config.default") or "default",
+        kata_aliases=aliases,
+        kata_models=models,
+    )
+
+
+def _kata_names(spec: Dict[str, Any]) -> Tuple[FrozenSet[str], bool]:
+    """Read the aliases of NVIDIA/sandbox-device-plugin (cmd/main.go): an empty one stands for model names."""
+    aliases, models = set(), False
+    variables = _section(spec, "kataSandboxDevicePlugin").get("env")
+    for variable in variables if isinstance(variables, list) else ():
+        if isinstance(variable, dict) and variable.get("name") in ("P_GPU_ALIAS", "NVSWITCH_ALIAS"):
+            value = variable.get("value")
+            if value and isinstance(value, str):
+                aliases.add("nvidia.com/" + value)
+            elif variable["name"] == "P_GPU_ALIAS":
+                models = True
+    return frozenset(aliases), models
+
+
+def _section(outer: Dict[str, Any], name: str, path: str = "") -> Dict[str, Any]:
+    value = outer.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise PolicyError(f"the ClusterPolicy's {path}{name} is {_words(value)}, expected an object")
+    return value
+
+
+def _switch(section: Dict[str, Any], name: str, absent: bool) -> bool:
+    value = section.get("enabled")
+    if value is None:
+        return absent
+    if not isinstance(value, bool):
+        raise PolicyError(f"the ClusterPolicy's {name}.enabled is {_words(value)}, expected true or false")
+    return value
+
+
+def _choice(section: Dict[str, Any], path: str, choices: Tuple[str, ...]) -> Optional[str]:
+    value = section.get(path.rpartition(".")[2])
+    if value is None or value == "":
+        return None
+    if value not in choices:
+        raise PolicyError(f"the ClusterPolicy's {path} is {_words(value)}, expected one of {', '.join(choices)}")
+    return str(value)
+
+
+def _text(section: Dict[str, Any], key: str, path: str) -> Optional[str]:
+    value = section.get(key)
+    if value is not None and not isinstance(value, str):
+        raise PolicyError(f"the ClusterPolicy's {path} is {_words(value)}, expected a string")
+    return value
+
+
+def _words(value: Any) -> str:
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 60 else text[:57] + "..."

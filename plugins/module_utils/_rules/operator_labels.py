@@ -1,0 +1,305 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Profile `operator`: does the workload label do anything, and do the deploy labels let the operands run?
+
+Private to the collection gpuwl.sandbox. Sources: with each rule in rule_pages.py.
+"""
+
+import json
+from typing import Dict, List
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case import (
+    UPGRADE_STATE,
+    Case,
+    draft,
+    look_at,
+    relabel,
+)
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
+    DEPLOY_PREFIX,
+    GPU_PRESENT,
+    OPERANDS_SWITCH,
+    PCI_LABELS,
+    WORKLOADS,
+    can_do_mig,
+    known_operands,
+)
+
+# Without these no GPU of the node can be used.
+_VITAL = (
+    "driver",
+    "container-toolkit",
+    "device-plugin",
+    "sandbox-device-plugin",
+    "kata-sandbox-device-plugin",
+    "vfio-manager",
+    "vgpu-manager",
+    "vgpu-device-manager",
+)
+# Not every version sets these.
+_LATER = ("client", "kata-manager", "cc-manager")
+
+
+def judge_workload_label(case: Case) -> List[Draft]:
+    """Say what is wrong with the workload label, and when it has no effect."""
+    drafts = []
+    label = case.view.label
+    evidence = case.view.evidence(WORKLOAD_LABEL, GPU_PRESENT, OPERANDS_SWITCH, *PCI_LABELS)
+    if label is not None and label not in WORKLOADS:
+        drafts.append(_unknown_label(case))
+    if label is not None and case.off:
+        message = f"the workload label has no effect: {OPERANDS_SWITCH}=false takes the node out as a whole"
+        drafts.append(draft("operands-disabled", "info", message, relabel(OPERANDS_SWITCH), evidence))
+    elif label is not None and not case.present:
+        drafts.append(_without_gpu(case, evidence))
+    elif case.effective.reason == "sandbox-disabled":
+        if label in WORKLOADS[1:]:
+            drafts.append(_without_sandbox(case))
+    elif case.present and not case.off and case.effective.reason != "label":
+        drafts += _by_default(case)
+    return drafts
+
+
+def _unknown_label(case: Case) -> Draft:
+    label = case.view.label
+    meant = nearest_workload(label)
+    message = f"the workload label's value {json.dumps(label)} is none of {', '.join(WORKLOADS)}"
+    message += f" (it is near {meant})" if meant else ""
+    if case.cluster.sandbox:
+        takes = f"takes its default, {case.policy.default}" if case.policy else "takes its default"
+        message += f": the operator {takes} and reports nothing"
+    else:
+        message += ", and it would have no effect: sandboxWorkloads.enabled is false"
+    severity = "error" if case.cluster.sandbox else "warning"
+    remedy = relabel(WORKLOAD_LABEL, meant or case.deployed_workload() or case.effective.value)
+    return draft("unknown-workload-label", severity, message, remedy, case.view.evidence(WORKLOAD_LABEL))
+
+
+def nearest_workload(label: object) -> str:
+    """Return the valid value that a wrong one was probably meant to be, "" if none is near."""
+    if not isinstance(label, str):
+        return ""
+    plain = label.strip().lower().replace("_", "-")
+    for value in WORKLOADS:
+        if plain == value or plain.replace("-", "") == value.replace("-", ""):
+            return value
+    for value in WORKLOADS:
+        if plain and plain in (value[3:], value[:-1]) or _one_edit(plain, value):
+            return value
+    return ""
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Say whether two texts differ by one character more, less, or another, or by two neighbours that changed places."""
+    if abs(len(one) - len(other)) > 1 or one == other:
+        return False
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    rest, wanted = one[start:], other[start:]
+    return (
+        rest[1:] == wanted[1:]
+        or rest == wanted[1:]
+        or rest[1:] == wanted
+        or (rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:])
+    )
+
+
+def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:
+    where = f'{GPU_PRESENT} is not "true" and Node Feature Discovery has found no NVIDIA device'
+    if case.uses:
+        message = f"the operator does not manage this node, which advertises GPUs: {where}"
+        return draft("gpu-not-present", "info", message, f"kubectl label node {{node}} {PCI_LABELS[0]}=true", evidence)
+    message = f"the workload label has no effect: {where}"
+    return draft("gpu-not-present", "warning", message, relabel(WORKLOAD_LABEL), evidence)
+
+
+def _without_sandbox(case: Case) -> Draft:
+    assert case.policy is not None
+    patch = '{"spec":{"sandboxWorkloads":{"enabled":true}}}'
+    message = (
+        f"the workload label {case.view.label} has no effect: sandboxWorkloads.enabled is false,"
+        " so the operator takes every node for a container node"
+    )
+    evidence = case.view.evidence(WORKLOAD_LABEL)
+    evidence["ClusterPolicy spec.sandboxWorkloads.enabled"] = False
+    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    return draft("sandbox-disabled", "error", message, remedy, evidence)
+
+
+def _by_default(case: Case) -> List[Draft]:
+    """Say that the node's use follows from a default, which 26.7 may not have followed."""
+    if not case.policy:
+        return []
+    default = case.policy.default
+    evidence = case.view.evidence(WORKLOAD_LABEL)
+    evidence["ClusterPolicy spec.sandboxWorkloads.defaultWorkload"] = default
+    remedy = relabel(WORKLOAD_LABEL, default)
+    if not case.effective.certain:
+        deployed = case.deployed_workload()
+        message = (
+            f"without a valid workload label the node's use is the default, {default}, which operator 26.7 may not have"
+            " followed" + (f": its deploy labels are those of {deployed}" if deployed and deployed != default else "")
+        )
+        severity = "warning" if deployed and deployed != default else "info"
+        return [draft("default-uncertain", severity, message, remedy, evidence)]
+    if case.effective.reason == "label-missing":
+        message = f"without a workload label the node's use is the default, {default}"
+        return [draft("workload-by-default", "info", message, remedy, evidence)]
+    return []
+
+
+def judge_deploy_labels(case: Case) -> List[Draft]:
+    """Say which operands the node's own labels keep from running, and which belong to another use."""
+    if not case.present or case.off:
+        return []
+    drafts = _values(case)
+    if case.managed() and case.workload:
+        drafts += _missing(case) + _behind(case)
+    return drafts + _driver(case)
+
+
+def _values(case: Case) -> List[Draft]:
+    """Judge deploy labels of this node's operands that are not "true"."""
+    drafts = []
+    wanted = {*case.wanted(), "mig-manager"} if case.workload else known_operands()
+    for key, value in sorted(case.view.labels.items()):
+        operand = key[len(DEPLOY_PREFIX) :] if key.startswith(DEPLOY_PREFIX) else ""
+        if operand not in wanted or value == "true":
+            continue
+        evidence = case.view.evidence(key)
+        remedy = relabel(key, "true")
+        if value == "false":
+            message = f"the operand {operand} is off on purpose"
+            drafts.append(draft("operand-off", "info", message, remedy, evidence))
+        elif value == "":
+            drafts += _blocked(case, key, operand)
+        elif "paused-for-" in str(value):
+            drafts.append(_paused(case, key, operand))
+        elif not (operand == "driver" and value == "pre-installed"):
+            message = f'the operand {operand} does not run: its deploy label is {json.dumps(value)}, and only "true" starts it'
+            drafts.append(draft("operand-label-invalid", "warning", message, remedy, evidence))
+    return drafts
+
+
+def _blocked(case: Case, key: str, operand: str) -> List[Draft]:
+    """An empty value: before 26.7 the operator honours it for ever, since then only for mig-manager.
+
+    The driver manager stamps it on all operands that never ran on a node, so also on those that have nothing to do there.
+    """
+    if operand == "kata-manager" or (operand == "mig-manager" and not can_do_mig(case.view.labels)):
+        return []
+    severity, when = ("error" if operand in _VITAL else "warning"), ""
+    if case.cluster.version >= (26, 7) and operand != "mig-manager":
+        if case.cluster.version_text:
+            return []
+        severity, when = "warning", ", if the operator is older than 26.7"
+    message = f"the operand {operand} never starts: its deploy label is empty, and the operator leaves it so{when}"
+    return [draft("operand-blocked", severity, message, relabel(key, "true"), case.view.evidence(key))]
+
+
+def _paused(case: Case, key: str, operand: str) -> Draft:
+    value = str(case.view.labels[key])
+    reason = value.partition("paused-for-")[2].partition("-")[0]
+    if reason in ("mig", "vgpu"):
+        state, under_way = f"nvidia.com/{reason}.config.state", case.unfinished(reason)
+        left = "the pause was left behind"
+    else:
+        state, under_way = (
+            UPGRADE_STATE,
+            case.view.labels.get(UPGRADE_STATE) not in (None, "upgrade-done", "upgrade-failed"),
+        )
+        left = "the pause was left behind, unless the driver's Pod is starting just now"
+    message = f"the operand {operand} is paused ({value})"
+    message += "" if under_way else f", and {state} does not say that a change is under way: {left}"
+    evidence = case.view.evidence(key, state)
+    return draft("operand-paused", "info" if under_way else "warning", message, relabel(key, "true"), evidence)
+
+
+def _missing(case: Case) -> List[Draft]:
+    """Deploy labels that the operator would set. What depends on the version or was set by nobody is left out."""
+    missing = [operand for operand in case.wanted() if case.view.deploy(operand) is None and operand not in _LATER]
+    if not missing or _is_behind(case):
+        return []
+    keys = [DEPLOY_PREFIX + operand for operand in missing]
+    shown = ", ".join(missing) if len(missing) < len(case.wanted()) else "all"
+    message = f"deploy labels of {case.workload} are missing ({shown}): these operands do not run here"
+    message += ", and operator 26.7 does not put them back by itself" if case.cluster.version >= (26, 7) else ""
+    remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys)
+    evidence = dict.fromkeys(f"metadata.labels['{key}']" for key in keys)
+    return [draft("deploy-label-missing", "warning", message, remedy, evidence)]
+
+
+def _is_behind(case: Case) -> bool:
+    return any(use != case.workload for use in case.deployed_for())
+
+
+def _behind(case: Case) -> List[Draft]:
+    """Deploy labels of another use: the operator has not followed the label."""
+    others = {use: operands for use, operands in case.deployed_for().items() if use != case.workload}
+    if not others:
+        return []
+    keys = [DEPLOY_PREFIX + operand for operands in others.values() for operand in operands]
+    message = f"the operator has not followed: the node is for {case.workload}, and it carries deploy labels of {' and '.join(others)}"
+    if not case.policy:
+        message += " (it may be about to, or sandboxWorkloads may be off)"
+    if not case.policy and case.deployed_workload():
+        # Were sandboxWorkloads off, exchanging the labels would only stop what works.
+        remedy = (
+            "See what holds the operator up: kubectl get clusterpolicies.nvidia.com -o yaml (sandboxWorkloads.enabled)"
+        )
+    else:
+        missing = [DEPLOY_PREFIX + one for one in case.wanted() if case.view.deploy(one) is None and one not in _LATER]
+        changes = [key + "-" for key in keys] + [key + "=true" for key in missing]
+        remedy = "kubectl label node {node} " + " ".join(changes)
+    evidence = case.view.evidence(WORKLOAD_LABEL, *keys)
+    return [draft("operator-behind", "warning", message, remedy, evidence)]
+
+
+def _driver(case: Case) -> List[Draft]:
+    """A driver of the host on a node whose GPUs go to VMs, and an upgrade that failed."""
+    drafts = []
+    driver = DEPLOY_PREFIX + "driver"
+    if case.view.labels.get(driver) == "pre-installed" and case.workload in WORKLOADS[1:]:
+        message = f"the host brings a driver of its own, which holds the GPUs that {case.workload} needs"
+        remedy = "Remove the NVIDIA driver from the node's image, then: " + relabel(driver)
+        drafts.append(draft("host-driver", "warning", message, remedy, case.view.evidence(WORKLOAD_LABEL, driver)))
+    state = case.view.labels.get(UPGRADE_STATE)
+    if state == "upgrade-failed":
+        message = "the driver's upgrade has failed on this node"
+        remedy = look_at("nvidia-driver-daemonset")
+        drafts.append(draft("driver-upgrade-failed", "error", message, remedy, case.view.evidence(UPGRADE_STATE)))
+    elif case.upgrading():
+        message = f"the driver is being exchanged ({state}): that no GPU is offered is not judged"
+        remedy = "Nothing; if it stays so for more than half an hour: " + look_at("nvidia-driver-daemonset")
+        drafts.append(draft("driver-upgrade-pending", "info", message, remedy, case.view.evidence(UPGRADE_STATE)))
+    return drafts
+
+
+def judge_mig_manager(case: Case) -> List[Draft]:
+    """A MIG configuration that nobody applies."""
+    wish = case.view.labels.get("nvidia.com/mig.config")
+    if case.workload != WORKLOADS[0] or not case.present or case.off or not case.managed():
+        return []
+    if not wish or wish == "all-disabled" or case.view.labels.get("nvidia.com/mig.config.state") == "success":
+        return []
+    keys = ("nvidia.com/mig.config", "nvidia.com/mig.capable", "nvidia.com/gpu.product", DEPLOY_PREFIX + "mig-manager")
+    evidence = case.view.evidence(*keys)
+    remedy = relabel(DEPLOY_PREFIX + "mig-manager", "true")
+    capable = can_do_mig(case.view.labels)
+    if case.policy and not case.policy.is_enabled("migManager"):
+        why = "migManager.enabled is false"
+        evidence["ClusterPolicy spec.migManager.enabled"] = False
+        patch = '{"spec":{"migManager":{"enabled":true}}}'
+        remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    elif case.view.deploy("mig-manager") not in ((None,) if capable else (None, "")):
+        return []  # it runs, or the findings about its deploy label tell why not
+    else:
+        why = "the operand mig-manager does not run on this node"
+        why += "" if capable else ", as nothing says that its GPUs can do MIG"
+    return [
+        draft("mig-config-without-manager", "warning", f"nobody applies mig.config {wish}: {why}", remedy, evidence)
+    ]
