@@ -16,7 +16,40 @@ RULES = ROOT / "plugins" / "module_utils" / "_rules"
 SCRIPT = ROOT / "roles" / "check" / "files" / "check-config.sh"
 
 # In the order in which they need each other.
-PARTS = ("finding", "quantity", "objects", "consistency", "dump", "report", "check_config")
+PARTS = (
+    "finding",
+    "quantity",
+    "report",
+    "node_ranges",
+    "json_lines",
+    "device_catalogue",
+    "vgpu_catalogue",
+    "mig_catalogue",
+    "resource_names",
+    "near_names",
+    "objects",
+    "archives",
+    "json_dump",
+    "describe_dump",
+    "yaml_dump",
+    "inputs",
+    "workload",
+    "cluster_policy",
+    "cluster",
+    "consistency",
+    "rule_pages",
+    "settings",
+    "node_facts",
+    "operator_case",
+    "operator_labels",
+    "operator_resources",
+    "operator_devices",
+    "operator_profile",
+    "checking",
+    "lab_report",
+    "operator_report",
+    "check_config",
+)
 PACKAGE = "ansible_collections.gpuwl.sandbox."
 
 LICENCE = """\
@@ -75,9 +108,10 @@ def _top_level_names(source):
     for statement in ast.parse(source).body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             yield statement.name
-        elif isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                yield target.id
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
 def _without_imports(source):

@@ -4,16 +4,28 @@
 """The filter gpuwl.sandbox.check_reports: a door to the rules."""
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file, unread
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import files_of
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_reports import FORMATS, reports_on
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import SEVERITIES
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.check_options import settings_from
 
 
-def check_reports(paths, profile="lab"):
-    """Return what the offline checker says about each dump; a folder stands for its files."""
-    if profile not in PROFILES:
-        raise AnsibleFilterError("profile {!r} is none of {}".format(profile, ", ".join(PROFILES)))
-    return [unread(path, error) if error else check_file(path, profile) for path, error in files_of(paths)]
+def check_reports(
+    paths,
+    profile="lab",
+    cluster_policy=None,
+    operator_version=None,
+    ignore=(),
+    fail_on="error",
+    formats=("text",),
+):
+    """Return what the offline checker says about dumps, in each of the formats."""
+    settings = settings_from(profile, cluster_policy, operator_version, ignore)
+    if fail_on not in SEVERITIES:
+        raise AnsibleFilterError("fail_on {!r} is none of {}".format(fail_on, ", ".join(SEVERITIES)))
+    unknown = [one for one in formats if one not in FORMATS]
+    if unknown:
+        raise AnsibleFilterError("format {!r} is none of {}".format(unknown[0], ", ".join(FORMATS)))
+    return reports_on(paths, settings, formats, fail_on)
 
 
 class FilterModule:

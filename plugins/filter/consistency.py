@@ -4,22 +4,21 @@
 """The filter gpuwl.sandbox.consistency: a door to the rules."""
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import in_order, one_line
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import collect_from
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import check_objects, check_paths
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.check_options import settings_from
 
 
-def consistency(nodes, profile="lab"):
+def consistency(nodes, profile="lab", cluster_policy=None, operator_version=None, ignore=()):
     """Return the findings about nodes, given as objects or as the path of a dump."""
-    if profile not in PROFILES:
-        raise AnsibleFilterError("profile {!r} is none of {}".format(profile, ", ".join(PROFILES)))
-    context = {"source": str(nodes) if isinstance(nodes, str) else None}
+    settings = settings_from(profile, cluster_policy, operator_version, ignore)
     try:
-        judged = collect_from(nodes, "Node", lambda node: PROFILES[profile](node, context))
-    except Unreadable as error:
+        outcome = check_paths([str(nodes)], settings) if isinstance(nodes, str) else check_objects(nodes, settings)
+    except ValueError as error:
         raise AnsibleFilterError(one_line(str(error))) from None
-    return in_order([found for findings in judged for found in findings])
+    if outcome.errors:
+        raise AnsibleFilterError(one_line("; ".join(outcome.errors)))
+    return sorted(outcome.findings(), key=lambda found: found["subject"]["name"])
 
 
 class FilterModule:

@@ -10,11 +10,14 @@ Nodes are expected in the form that objects.check_shape has accepted.
 """
 
 import re
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import finding
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import json_type
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.quantity import parse_quantity
+
+# A label's value, and pairs of resource name and quantity, as found.
+LabFacts = Tuple[Any, Tuple[Tuple[str, Any], ...]]
 
 WORKLOAD_LABEL = "nvidia.com/gpu.workload.config"
 RESOURCE_PREFIX = "nvidia.com/"
@@ -45,42 +48,32 @@ def is_labelled(node: Dict[str, Any]) -> bool:
     return WORKLOAD_LABEL in ((node.get("metadata") or {}).get("labels") or {})
 
 
-def judge_lab(node: Dict[str, Any], context: Dict[str, Any]) -> List[Dict[str, Any]]:
-    """Judge one Node by the profile `lab`.
+def lab_facts(node: Dict[str, Any]) -> LabFacts:
+    """Return what the profile `lab` reads in a labelled Node: the label's value and the NVIDIA resources, hashable."""
+    return node["metadata"]["labels"][WORKLOAD_LABEL], tuple(_lab_resources(node).items())
 
-    node: a Node as the Kubernetes API gives it.
-    context: what is known beside the node; `source`, the file or context it came from.
-    Returns no finding for a node that is healthy or not labelled, else exactly one,
-    whose rule is the gravest reason and whose message names them all.
+
+def lab_draft(facts: LabFacts) -> Optional[Draft]:
+    """Judge by the profile `lab` what lab_facts has returned.
+
+    Returns None for a node that is healthy, else the finding without the node's name: its rule is the gravest
+    reason, its message names them all.
     """
-    if not is_labelled(node):
-        return []
-    label = node["metadata"]["labels"][WORKLOAD_LABEL]
-    listed = _listed(node)
+    label, listed = facts[0], dict(facts[1])
     advertised, unusable = _advertised(listed)
-    if not unusable and len(advertised) == 1 and all(_fits(label, name) for name in advertised):
-        return []
-    reasons = _reasons(label, advertised, unusable)
-    name = node["metadata"]["name"]
-    return [
-        finding(
-            kind="Node",
-            name=name,
-            node=name,
-            source=context.get("source"),
-            rule=reasons[0][0],
-            message="; ".join(text for rule, text in reasons),
-            remedy=_REMEDIES[reasons[0][0]],
-            evidence={"label": label, "resources": listed},
-        )
-    ]
+    if not unusable and len(advertised) == 1 and all(_fits_label(label, name) for name in advertised):
+        return None
+    reasons = _lab_reasons(label, advertised, unusable)
+    return Draft(
+        rule=reasons[0][0],
+        severity="error",
+        message="; ".join(text for rule, text in reasons),
+        remedy=_REMEDIES[reasons[0][0]],
+        evidence=(("label", label), ("resources", listed)),
+    )
 
 
-# A second profile, what the operator really does, stands beside it once there is one.
-PROFILES = {"lab": judge_lab}
-
-
-def _listed(node: Dict[str, Any]) -> Dict[str, Any]:
+def _lab_resources(node: Dict[str, Any]) -> Dict[str, Any]:
     """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent."""
     status = node.get("status") or {}
     listed = {}
@@ -108,7 +101,7 @@ def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]
     return advertised, unusable
 
 
-def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -> List[Tuple[str, str]]:
+def _lab_reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -> List[Tuple[str, str]]:
     """Return (rule, text) for each way in which a node fails, the gravest first, for one that does fail."""
     reasons = []
     known = isinstance(label, str) and label in _EXPECTED
@@ -122,26 +115,26 @@ def _reasons(label: Any, advertised: Dict[str, int], unusable: Dict[str, str]) -
     for name, problem in unusable.items():
         reasons.append(("invalid-resource-quantity", f"resource {name}: {problem}"))
     expected = f"label {label} expects {_EXPECTED[label]}" if known else "expected one resource name"
-    found = f"{expected}, the node advertises {_found(advertised)}"
+    found = f"{expected}, the node advertises {_advertises(advertised)}"
     if len(advertised) > 1:
         reasons.append(("several-resources", found + ": a node runs one kind of GPU workload"))
     elif known and not advertised and not unusable:
         reasons.append(("no-resource", found))
-    elif known and not all(_fits(label, name) for name in advertised):
+    elif known and not all(_fits_label(label, name) for name in advertised):
         reasons.append(("wrong-resource", found))
     else:
-        reasons.append((reasons[0][0], "the node advertises " + _found(advertised)))
+        reasons.append((reasons[0][0], "the node advertises " + _advertises(advertised)))
     return reasons
 
 
-def _fits(label: object, resource: str) -> bool:
+def _fits_label(label: object, resource: str) -> bool:
     """Say whether a resource name has the form that a label value expects."""
     if resource == CONTAINER_RESOURCE:
         return label == "container"
     return label == ("vm-vgpu" if _VGPU_PROFILE.search(resource) else "vm-passthrough")
 
 
-def _found(advertised: Dict[str, int]) -> str:
+def _advertises(advertised: Dict[str, int]) -> str:
     """Put into words what a node advertises."""
     if not advertised:
         return "no nvidia.com/ resource above 0"

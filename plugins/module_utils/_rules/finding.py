@@ -7,9 +7,22 @@ Private to the collection gpuwl.sandbox. Every audit gives findings of this one
 form, so that one reporter serves them all.
 """
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-SEVERITIES = ("error", "warning", "info")
+SEVERITIES = ("error", "warning", "info")  # the gravest first
+
+# In a Draft's remedy this stands for the node's name, or for the names of all nodes that have the finding.
+NODE = "{node}"
+
+
+class Draft(NamedTuple):
+    """What a rule says about every node that is alike: a finding without the node's name."""
+
+    rule: str
+    severity: str
+    message: str
+    remedy: str
+    evidence: Tuple[Tuple[str, Any], ...]  # (field, value as found)
 
 
 def finding(

@@ -7,10 +7,10 @@ Private to the collection gpuwl.sandbox. Ranges of names are written as in
 Ansible inventories: edge-[00:19].
 """
 
-import re
 import textwrap
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 
 # More rows than this are drawn together, and what is still left over is counted.
@@ -23,8 +23,6 @@ _WORDS = {
     "quantity": "no single node has all it asks for",
     "other": "see the scheduler's message",
 }
-# A name, the last number in it, and what follows. No more digits than int() is quick with.
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)\Z")
 
 
 def inventory_table(
@@ -50,39 +48,6 @@ def inventory_table(
         _idle([_labelled(pod, several) for pod in waiting]),
     ]
     return "\n\n".join("\n".join(one_line(line) for line in lines) for lines in parts if lines)
-
-
-def ranges(names: List[str], most: int = 3) -> str:
-    """Return names in short: runs of numbers as ranges, and beyond `most` of those a count.
-
-    Example: edge-[00:19], gpu-7 and 12 more.
-    """
-    runs: List[List[Any]] = []
-    for name in sorted(set(names), key=_by_number):
-        prefix, number, suffix = _parts(name)
-        if runs and number and runs[-1][2] and runs[-1][0] == prefix and runs[-1][3] == suffix:
-            first, last = runs[-1][1:3]
-            # The range counts on in the width of its first number: 8, 9, 10 and 08, 09, 10.
-            if number == str(int(last) + 1).zfill(len(first)):
-                runs[-1][2] = number
-                continue
-        runs.append([prefix, number, number, suffix])
-    shown = [
-        prefix + (first if first == last else f"[{first}:{last}]") + suffix
-        for prefix, first, last, suffix in runs[:most]
-    ]
-    rest = sum(int(last or 0) - int(first or 0) + 1 for prefix, first, last, suffix in runs[most:])
-    return ", ".join(shown) + (" and %d more" % rest if rest else "")
-
-
-def _parts(name: str) -> Tuple[str, str, str]:
-    match = _NUMBERED.match(name)
-    return (match.group(1), match.group(2), match.group(3)) if match else (name, "", "")
-
-
-def _by_number(name: str) -> Tuple[str, str, int, str]:
-    prefix, number, suffix = _parts(name)
-    return prefix, suffix, int(number or 0), number
 
 
 def _labelled(pod: Dict[str, Any], several: bool) -> Dict[str, Any]:

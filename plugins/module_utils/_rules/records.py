@@ -8,7 +8,10 @@ Private to the collection gpuwl.sandbox. Source of the forms: the lab's steps 1 
 
 from typing import Any, Dict, List, Sequence, Set
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_reports import FORMATS
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import SEVERITIES
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.requests import record_names
 
@@ -81,9 +84,9 @@ def request_files(requests: List[Dict[str, Any]]) -> List[str]:
 
 
 def check_records(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """A record `out/checks/<path with / as _>.txt` per judged dump, with what the checker says about it.
+    """A record `out/checks/<path with / as _>.txt` per judged dump and format, with what the checker says about it.
 
-    reports: as the filter check_reports returns them, {path, text, error}.
+    reports: as the filter check_reports returns them, {path, outputs: {format: text}}.
     Two paths that would share a name get -2, -3, ... ; a name too long for a file keeps its end.
     """
     records = []
@@ -95,17 +98,29 @@ def check_records(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
             number += 1
             name = "%s-%d" % (stem, number)
         names.add(name)
-        records.append({"path": f"out/checks/{name}.txt", "content": report["error"] or report["text"]})
+        for form, text in report["outputs"].items():
+            records.append({"path": f"out/checks/{name}{FORMATS[form]}", "content": text})
     return records
 
 
 def check_failures(reports: List[Dict[str, Any]]) -> List[str]:
-    """A line per dump that is not well: its bad nodes, or why it cannot be read."""
+    """A line per dump that is not well, and by the profile operator per rule: its bad nodes, or why it cannot be read.
+
+    reports: as the filter check_reports returns them.
+    """
     lines = []
     for report in reports:
+        path = one_line(report["path"])
         if report["error"]:
             lines.append(report["error"])
-        elif report["findings"]:
+        elif report["exit_code"] and report["profile"] == "lab":
             nodes = ", ".join(one_line(found["subject"]["name"]) for found in report["findings"])
-            lines.append("{}: label and resources disagree on {}".format(one_line(report["path"]), nodes))
+            lines.append(f"{path}: label and resources disagree on {nodes}")
+        elif report["exit_code"]:
+            failing = SEVERITIES[: SEVERITIES.index(report["fail_on"]) + 1]
+            names: Dict[str, List[str]] = {}
+            for found in report["findings"]:
+                if found["severity"] in failing:
+                    names.setdefault(found["rule"], []).append(found["subject"]["name"])
+            lines += [f"{path}: {rule} on {one_line(ranges(names[rule], 8))}" for rule in sorted(names)]
     return lines

@@ -4,7 +4,9 @@
 import copy
 
 import pytest
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import PROFILES, is_labelled, judge_lab
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import check_objects
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import is_labelled
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import Settings
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, LABEL, node
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +14,13 @@ from hypothesis import strategies as st
 GPU, MODEL, VGPU = "nvidia.com/gpu", "nvidia.com/GA102GL_A10", "nvidia.com/NVIDIA_A10-12Q"
 
 
+def judge_lab(*nodes):
+    return list(check_objects(list(nodes), Settings()).findings())
+
+
 def judge(*arguments, **more):
     """Return the rules and messages of a node's findings; there is one at most."""
-    findings = judge_lab(node("n", *arguments, **more), {"source": "f"})
+    findings = judge_lab(node("n", *arguments, **more))
     assert len(findings) <= 1
     return [(found["rule"], found["message"]) for found in findings]
 
@@ -79,7 +85,7 @@ def test_allocatable_speaks_before_capacity():
 def test_unknown_label(label):
     built = node("n", "x", {GPU: "4"})
     built["metadata"]["labels"][LABEL] = label
-    (finding,) = judge_lab(built, {})
+    (finding,) = judge_lab(built)
     assert finding["rule"] == "unknown-workload-label"
     assert "container, vm-passthrough and vm-vgpu" in finding["message"] and GPU in finding["message"]
 
@@ -112,10 +118,10 @@ def test_one_finding_names_all_that_is_wrong():
 
 
 def test_a_finding_has_the_agreed_form():
-    (finding,) = judge_lab(node("n", "container", {MODEL: "2", "cpu": "1"}), {"source": "dump.json"})
+    (finding,) = judge_lab(node("n", "container", {MODEL: "2", "cpu": "1"}))
     assert set(finding) == {"subject", "node", "source", "rule", "severity", "message", "remedy", "evidence"}
     assert finding["subject"] == {"kind": "Node", "namespace": None, "name": "n"}
-    assert (finding["node"], finding["source"], finding["severity"]) == ("n", "dump.json", "error")
+    assert (finding["node"], finding["source"], finding["severity"]) == ("n", None, "error")
     assert finding["evidence"] == {"label": "container", "resources": {MODEL: "2"}}
     assert finding["remedy"].endswith(".")
 
@@ -143,11 +149,11 @@ def test_verdicts_ignore_names_order_and_other_labels(workload, resources, rando
     items = list(resources.items())
     random.shuffle(items)
     changed["status"]["allocatable"] = dict(items)
-    verdicts = [[(found["rule"], found["message"]) for found in judge_lab(one, {})] for one in (original, changed)]
+    verdicts = [[(found["rule"], found["message"]) for found in judge_lab(one)] for one in (original, changed)]
     assert verdicts[0] == verdicts[1]
 
 
 def test_the_lab_is_healthy_and_the_input_is_left_alone():
     before = copy.deepcopy(HEALTHY)
-    assert [PROFILES["lab"](one, {}) for one in HEALTHY] == [[], [], []]
+    assert judge_lab(*HEALTHY) == []
     assert HEALTHY == before

@@ -96,8 +96,18 @@ def test_no_record_for_pods_that_are_not_there_yet():
     assert contents([asked("r", record={"file": "f", "fields": ["NODE"]}), asked("s")], answer("s", "n")) == {}
 
 
-def report(path, text="OK=1", error="", findings=()):
-    return {"path": path, "text": text, "error": error, "findings": [{"subject": {"name": name}} for name in findings]}
+def report(path, text="OK=1", error="", findings=(), **more):
+    return {
+        "path": path,
+        "profile": "lab",
+        "fail_on": "error",
+        "exit_code": 2 if error else int(bool(findings)),
+        "text": text,
+        "error": error,
+        "findings": [{"subject": {"name": name}, "severity": "error", "rule": "no-resource"} for name in findings],
+        "outputs": {"text": error or text},
+        **more,
+    }
 
 
 def test_check_records_are_named_after_the_path():
@@ -105,6 +115,16 @@ def test_check_records_are_named_after_the_path():
     assert records == [
         {"path": "out/checks/_tmp_a b.json.txt", "content": "OK=1"},
         {"path": "out/checks/dumps_ä.json.txt", "content": "dumps/ä.json: is empty"},
+    ]
+
+
+def test_check_records_of_several_formats_end_by_their_format():
+    outputs = {"text": "OK=1", "json": "{}", "junit": "<testsuites/>", "github": ""}
+    assert [record["path"] for record in check_records([report("a", outputs=outputs)])] == [
+        "out/checks/a.txt",
+        "out/checks/a.json",
+        "out/checks/a.xml",
+        "out/checks/a.github.txt",
     ]
 
 
@@ -130,6 +150,24 @@ def test_check_failures_name_every_bad_node_of_every_file():
     ]
     assert check_failures(reports) == ["bad: label and resources disagree on n1, n2\\x1b[31m", "gone: cannot be read"]
     assert check_failures([report("good")]) == []
+
+
+def test_check_failures_by_the_profile_operator_name_the_rule():
+    findings = [
+        {"subject": {"name": name}, "severity": severity, "rule": rule}
+        for name, severity, rule in [
+            ("n2", "error", "wrong-resource"),
+            ("n1", "warning", "unhealthy-device"),
+            ("n1", "error", "wrong-resource"),
+            ("n3", "info", "operand-off"),
+        ]
+    ]
+    bad = report("f", profile="operator", exit_code=1, findings=[])
+    assert check_failures([{**bad, "findings": findings}]) == ["f: wrong-resource on n[1:2]"]
+    assert check_failures([{**bad, "findings": findings, "fail_on": "warning"}]) == [
+        "f: unhealthy-device on n1",
+        "f: wrong-resource on n[1:2]",
+    ]
 
 
 def test_outdated_files_are_those_that_nobody_asks_for_any_more(tmp_path):

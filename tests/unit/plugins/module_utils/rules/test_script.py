@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import check_file
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_reports import reports_on
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import Settings
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, listed, node, pod
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -107,7 +108,7 @@ def test_exit_codes_and_output(command, good, bad):
 def test_the_oldest_python_here(oldest_python, good, bad):
     assert run(["sh", SCRIPT, good], python=oldest_python) == (0, "OK=3\n", "")
     assert run(["sh", SCRIPT, bad], python=oldest_python) == run(["sh", SCRIPT, bad])
-    assert run(["sh", SCRIPT, "/"], python=oldest_python)[0] == 2
+    assert run(["sh", SCRIPT, "/no/such"], python=oldest_python)[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -135,11 +136,11 @@ def test_unreadable_input_is_one_line_and_no_traceback(content, tmp_path):
 
 
 def test_arguments(good):
-    assert run(["sh", SCRIPT])[:2] == (2, "")
-    assert run(["sh", SCRIPT, good, good])[:2] == (2, "")
-    assert "expected one FILE, got 0" in run(["sh", SCRIPT])[2]
+    code, out, err = run(["sh", SCRIPT])
+    assert (code, out, err) == (2, "", "check-config.sh: expected at least one PATH; see --help\n")
+    assert run(["sh", SCRIPT, good, good]) == (0, "OK=6\n", "")
     code, out, err = run(["sh", SCRIPT, "--help"])
-    assert (code, err) == (0, "") and "FILE" in out
+    assert (code, err) == (0, "") and "PATH" in out
 
 
 def test_a_file_beside_it_is_never_imported(tmp_path, good):
@@ -214,7 +215,7 @@ def test_a_large_dump_needs_little_memory(tmp_path):
 def test_says_what_the_rules_say(tmp_path, nodes):
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps(listed(nodes)), encoding="utf-8")
-    report = check_file(str(path), "lab")
+    (report,) = reports_on(str(path), Settings())
     code, out, err = run(["sh", SCRIPT, path])
     assert code == report["exit_code"]
     assert out == (report["text"].encode("utf-8", "backslashreplace").decode() + "\n" if report["text"] else "")

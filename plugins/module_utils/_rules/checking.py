@@ -1,0 +1,334 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges all nodes of some dumps by a profile, in one pass and in little memory.
+
+Private to the collection gpuwl.sandbox. Of each node only its name is kept; what the rules read of it is kept once
+for all nodes that are alike, and judged once.
+"""
+
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import CONTEXT_KINDS, Cluster, Surroundings
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import is_labelled, lab_draft, lab_facts
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import (
+    NODE,
+    SEVERITIES,
+    Draft,
+    finding,
+)
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inputs import Progress, Source, read_inputs
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_facts import NodeFacts, facts_of
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import shell_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import collect
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_profile import (
+    is_judged,
+    judge_cluster,
+    judge_operator,
+)
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import Settings
+
+
+class Group(NamedTuple):
+    """One finding and all that have it: (name, source) pairs in the order of the dumps."""
+
+    draft: Draft
+    kind: str
+    subjects: List[Tuple[str, str]]
+    # Why it does not count: "" if it does, else "--ignore", or the annotation's reason.
+    silenced: str = ""
+
+
+class Outcome(NamedTuple):
+    """What a check gives."""
+
+    profile: str
+    sources: List[Source]
+    errors: List[str]  # why something could not be read, a line each
+    checked: int  # nodes judged; one that stands in a dump twice counts twice
+    names: Dict[str, List[str]]  # the nodes judged, by source
+    groups: List[Group]
+    clusters: List[Cluster]
+    cleared: Tuple[str, ...] = ()  # nodes that are bad by the profile lab alone, where that was asked for
+
+    def counted(self) -> Iterator[Group]:
+        """Give the groups that count."""
+        return (group for group in self.groups if not group.silenced)
+
+    def worst(self) -> str:
+        """Return the gravest severity that counts, "" without a finding."""
+        found = {group.draft.severity for group in self.counted()}
+        return next((severity for severity in SEVERITIES if severity in found), "")
+
+    def exit_code(self, fail_on: str = "error", require_nodes: bool = False) -> int:
+        """Return 2 if something could not be read, 3 if a node is required and none was judged, 1 for a finding of this severity or a graver one, else 0."""
+        if self.errors:
+            return 2
+        if require_nodes and not self.checked:
+            return 3
+        worst = self.worst()
+        return int(bool(worst) and SEVERITIES.index(worst) <= SEVERITIES.index(fail_on))
+
+    def judged(self) -> Iterator[Tuple[str, str]]:
+        """Give (name, source) of each node judged."""
+        return ((name, source) for source, names in self.names.items() for name in names)
+
+    def findings(self) -> Iterator[Dict[str, Any]]:
+        """Give each finding that counts for each node, in the form of finding.py."""
+        for group in self.counted():
+            yield from _expanded(group)
+
+    def silenced(self) -> Iterator[Dict[str, Any]]:
+        """Give each finding that does not count, with `by`, and `reason` where an annotation gives one."""
+        for group in self.groups:
+            if group.silenced:
+                by = (
+                    {"by": "--ignore"}
+                    if group.silenced == "--ignore"
+                    else {"by": "annotation", "reason": group.silenced}
+                )
+                for found in _expanded(group):
+                    yield {**found, **by}
+
+
+def _expanded(group: Group) -> Iterator[Dict[str, Any]]:
+    """Give a group's finding once for each of its subjects."""
+    draft = group.draft
+    for name, source in group.subjects:
+        yield finding(
+            kind=group.kind,
+            name=name,
+            node=name if group.kind == "Node" else None,
+            source=source or None,
+            rule=draft.rule,
+            severity=draft.severity,
+            message=draft.message,
+            remedy=draft.remedy.replace(NODE, shell_names([name])),
+            evidence=dict(draft.evidence),
+        )
+
+
+class LabCheck:
+    """Profile `lab`: keeps the nodes that are bad, in the order of the dumps."""
+
+    def __init__(self, ignores: FrozenSet[Tuple[str, str]]) -> None:
+        self.checked = 0
+        self.names: Dict[str, List[str]] = {}
+        self._ignores = ignores
+        self._known: Dict[Any, Optional[Draft]] = {}
+        self._bad: List[Tuple[Draft, str, str]] = []
+
+    def take(self, node: Dict[str, Any], source: str) -> bool:
+        """Judge a Node; say whether it is bad."""
+        if not is_labelled(node):
+            return False
+        self.checked += 1
+        self.names.setdefault(source, []).append(node["metadata"]["name"])
+        facts = lab_facts(node)
+        # Other values may not be hashable, or equal and yet different: 1 and true.
+        if type(facts[0]) is not str or any(type(quantity) is not str for _name, quantity in facts[1]):
+            found = lab_draft(facts)
+        else:
+            if facts not in self._known:
+                self._known[facts] = lab_draft(facts)
+            found = self._known[facts]
+        if found:
+            self._bad.append((found, node["metadata"]["name"], source))
+        return found is not None
+
+    def groups(self) -> List[Group]:
+        """Return a group per bad node, ascending by name."""
+        return [
+            Group(found, "Node", [(name, source)], "--ignore" if _is_ignored(self._ignores, found, name) else "")
+            for found, name, source in sorted(self._bad, key=lambda bad: bad[1])
+        ]
+
+
+class OperatorCheck:
+    """Profile `operator`: keeps what nodes are like until all that surrounds them is known."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.checked = 0
+        self.names: Dict[str, List[str]] = {}
+        self._ignores = settings.ignores
+        self._surroundings = Surroundings(settings.policy, settings.version)
+        # Facts -> source's place -> (source's path, names)
+        self._nodes: Dict[NodeFacts, Dict[Tuple[str, ...], Tuple[str, List[str]]]] = {}
+        self._groups: Dict[Tuple[Draft, str, str], Group] = {}
+        self._clusters: Dict[Cluster, None] = {}
+
+    def take(self, node: Dict[str, Any], source: str, place: Tuple[str, ...]) -> None:
+        """Note a Node."""
+        at = self._nodes.setdefault(facts_of(node), {})
+        at.setdefault(place, (source, []))[1].append(node["metadata"]["name"])
+
+    def take_beside(self, kind: str, item: Dict[str, Any], source: str, place: Tuple[str, ...]) -> None:
+        """Note an object of another kind; raises ValueError for one that cannot be."""
+        self._surroundings.take(kind, item, source, place)
+
+    def judge(self) -> List[Group]:
+        """Judge what was noted; return the groups, the gravest first, then by rule."""
+        for facts, places in self._nodes.items():
+            for place, source, names in _once(places):
+                cluster = self._surroundings.cluster_at(place)
+                self._clusters[cluster] = None
+                by_dra = [name for name in names if name in cluster.slice_nodes] if cluster.slice_nodes else []
+                if by_dra:
+                    self._judge_alike(facts, cluster, True, by_dra, source)
+                    names = [name for name in names if name not in cluster.slice_nodes]
+                if names:
+                    self._judge_alike(facts, cluster, False, names, source)
+        for cluster in self._clusters:
+            for found in judge_cluster(cluster):
+                kind = "GPUCluster" if found.rule == "conflicting-gpu-cluster" else "ClusterPolicy"
+                name = found.evidence[0][1]
+                self._add(found, kind, [(name, cluster.policy_source)], "")
+        order = {severity: at for at, severity in enumerate(SEVERITIES)}
+        return sorted(
+            self._groups.values(),
+            key=lambda one: (order[one.draft.severity], one.draft.rule, one.draft.message, one.silenced),
+        )
+
+    def clusters(self) -> List[Cluster]:
+        """Return the clusters that nodes were judged in."""
+        return list(self._clusters)
+
+    def _judge_alike(self, facts: NodeFacts, cluster: Cluster, by_dra: bool, names: List[str], source: str) -> None:
+        drafts = judge_operator(facts, cluster, by_dra)
+        if is_judged(facts, cluster, by_dra):
+            self.checked += len(names)
+            self.names.setdefault(source, []).extend(names)
+        reasons = {rule: str(reason).strip() for rule, reason in facts.ignores if isinstance(reason, str)}
+        for found in drafts:
+            subjects = [(name, source) for name in names if not _is_ignored(self._ignores, found, name)]
+            silent = [(name, source) for name in names if _is_ignored(self._ignores, found, name)]
+            self._add(found, "Node", silent, "--ignore")
+            self._add(found, "Node", subjects, reasons.get(found.rule, ""))
+
+    def _add(self, found: Draft, kind: str, subjects: List[Tuple[str, str]], silenced: str) -> None:
+        if subjects:
+            key = (found, kind, silenced)
+            if key not in self._groups:
+                self._groups[key] = Group(found, kind, [], silenced)
+            self._groups[key].subjects.extend(subjects)
+
+
+def _is_ignored(ignores: FrozenSet[Tuple[str, str]], found: Draft, name: str) -> bool:
+    return bool(ignores) and ((found.rule, "") in ignores or (found.rule, name) in ignores)
+
+
+def _once(places: Dict[Tuple[str, ...], Tuple[str, List[str]]]) -> Iterator[Tuple[Tuple[str, ...], str, List[str]]]:
+    """Give (place, source, names), leaving out nodes that another file of the same folder shows just so.
+
+    A must-gather has the same node as an object and as text. Within one file a node that stands twice is judged twice.
+    """
+    if len(places) == 1:
+        for place, (source, names) in places.items():
+            yield place, source, names
+        return
+    seen: Dict[Tuple[str, ...], set] = {}  # type: ignore[type-arg]
+    for place, (source, names) in places.items():
+        known = seen.setdefault(place[:-1], set())
+        fresh = [name for name in names if name not in known]
+        known.update(fresh)
+        if fresh:
+            yield place, source, fresh
+
+
+
+
+
+def check_paths(
+    paths: Sequence[str], settings: Settings, progress: Progress = None, hint: bool = False
+) -> Outcome:
+    """Judge the nodes in files, folders, archives or standard input ("-"). Nothing is raised for what they hold.
+
+    hint: whether to say which nodes are bad by the profile `lab` and not by `operator`.
+    """
+    operator = OperatorCheck(settings)
+    wrong: List[str] = []
+    takers = _takers(operator, wrong)
+    if settings.profile == "operator":
+        sources = read_inputs(paths, takers, settings.max_size, progress)
+        errors = _errors(sources) + wrong
+        groups = operator.judge()
+        return Outcome("operator", sources, errors, operator.checked, operator.names, groups, operator.clusters())
+    lab = LabCheck(settings.ignores)
+
+    def take(node: Dict[str, Any], source: Source) -> None:
+        if lab.take(node, source.path) and hint:
+            operator.take(node, source.path, source.place)
+
+    # A Pod's form would be checked, and the lab's checker leaves other kinds alone.
+    beside = {kind: takers[kind] for kind in CONTEXT_KINDS if kind != "Pod"} if hint else {}
+    sources = read_inputs(paths, {**beside, "Node": take}, settings.max_size, progress)
+    groups = lab.groups()
+    outcome = Outcome("lab", sources, _errors(sources), lab.checked, lab.names, groups, [])
+    return outcome._replace(cleared=tuple(_cleared(operator, groups))) if hint else outcome
+
+
+def check_objects(nodes: Any, settings: Settings, beside: Sequence[Any] = ()) -> Outcome:
+    """Judge nodes in memory: a list of them, a List or NodeList, or one Node.
+
+    beside: further objects that tell about the cluster; those in a List among the nodes count too.
+    Raises objects.Unreadable, and ValueError for a ClusterPolicy that cannot be.
+    """
+    lab, operator = LabCheck(settings.ignores), OperatorCheck(settings)
+    for item in [*beside, *_items(nodes)]:
+        if isinstance(item, dict) and item.get("kind") in CONTEXT_KINDS:
+            operator.take_beside(item["kind"], item, "", ())
+    if settings.profile == "lab":
+        collect(nodes, "Node", lambda node: lab.take(node, ""))
+        return Outcome("lab", [], [], lab.checked, lab.names, lab.groups(), [])
+    collect(nodes, "Node", lambda node: operator.take(node, "", ()))
+    groups = operator.judge()
+    return Outcome("operator", [], [], operator.checked, operator.names, groups, operator.clusters())
+
+
+def _items(data: Any) -> List[Any]:
+    items = data.get("items") if isinstance(data, dict) else data
+    return items if isinstance(items, list) else []
+
+
+def _cleared(operator: OperatorCheck, groups: List[Group]) -> List[str]:
+    """Return the bad nodes about which the profile operator has nothing but information."""
+    wrong = {
+        name
+        for group in operator.judge()
+        if group.draft.severity != "info" and group.kind == "Node"
+        for name, _source in group.subjects
+    }
+    return [name for group in groups for name, _source in group.subjects if name not in wrong]
+
+
+def _takers(check: OperatorCheck, wrong: List[str]) -> Dict[str, Callable[[Dict[str, Any], Source], None]]:
+    """Return what takes each kind; what is wrong with an object beside the nodes is added to `wrong`."""
+
+    def beside(kind: str) -> Callable[[Dict[str, Any], Source], None]:
+        def take(item: Dict[str, Any], source: Source) -> None:
+            try:
+                check.take_beside(kind, item, source.path, source.place)
+            except ValueError as error:
+                wrong.append(f"{source.path}: {error}")
+
+        return take
+
+    takers = {kind: beside(kind) for kind in CONTEXT_KINDS}
+    takers["Node"] = lambda node, source: check.take(node, source.path, source.place)
+    return takers
+
+
+def _errors(sources: Sequence[Source]) -> List[str]:
+    """Return why something could not be read, a line each; that there is no node in all of it counts too."""
+    errors = [f"{source.path}: {source.error}" for source in sources if source.error]
+    if errors or any(source.counts.get("Node") for source in sources):
+        return errors
+    read = [source for source in sources if not source.left_out]
+    if any(not source.complaint for source in read):
+        return []  # an empty List of nodes is a dump
+    complaints = [f"{source.path}: {source.complaint}" for source in read]
+    return (
+        complaints[:1]
+        or [f"{source.path}: {source.left_out}" for source in sources][:1]
+        or ["there is nothing to read"]
+    )
