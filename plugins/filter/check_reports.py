@@ -6,7 +6,8 @@
 from ansible.errors import AnsibleFilterError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_reports import FORMATS, reports_on
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import SEVERITIES
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.check_options import settings_from
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import settings_from
 
 
 def check_reports(
@@ -19,7 +20,10 @@ def check_reports(
     formats=("text",),
 ):
     """Return what the offline checker says about dumps, in each of the formats."""
-    settings = settings_from(profile, cluster_policy, operator_version, ignore)
+    try:
+        settings = settings_from(profile, cluster_policy, operator_version, ignore)
+    except (TypeError, ValueError) as error:
+        raise AnsibleFilterError(one_line(str(error))) from None
     if fail_on not in SEVERITIES:
         raise AnsibleFilterError("fail_on {!r} is none of {}".format(fail_on, ", ".join(SEVERITIES)))
     unknown = [one for one in formats if one not in FORMATS]

@@ -6,15 +6,15 @@
 from ansible.errors import AnsibleFilterError
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import check_objects, check_paths
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.check_options import settings_from
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import settings_from
 
 
 def consistency(nodes, profile="lab", cluster_policy=None, operator_version=None, ignore=()):
     """Return the findings about nodes, given as objects or as the path of a dump."""
-    settings = settings_from(profile, cluster_policy, operator_version, ignore)
     try:
+        settings = settings_from(profile, cluster_policy, operator_version, ignore)
         outcome = check_paths([str(nodes)], settings) if isinstance(nodes, str) else check_objects(nodes, settings)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise AnsibleFilterError(one_line(str(error))) from None
     if outcome.errors:
         raise AnsibleFilterError(one_line("; ".join(outcome.errors)))

@@ -23,10 +23,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages im
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import (
     PROFILES,
     Settings,
-    policy_in_file,
-    read_ignore,
-    read_size,
-    read_version,
+    settings_from,
 )
 
 USAGE = """\
@@ -144,14 +141,9 @@ def _options(arguments: List[str]) -> Dict[str, Any]:
 
 def _settings(options: Dict[str, Any]) -> Settings:
     """Turn the options into what a check is asked for. Raises Usage."""
+    named = ("profile", "cluster_policy", "operator_version", "ignore", "max_size")
     try:
-        return Settings(
-            profile=options["profile"],
-            policy=policy_in_file(options["cluster_policy"]) if options["cluster_policy"] else None,
-            version=read_version(options["operator_version"]) if options["operator_version"] else "",
-            ignores=frozenset(read_ignore(one) for one in options["ignore"]),
-            max_size=read_size(options["max_size"]),
-        )
+        return settings_from(**{name: options[name] for name in named})
     except ValueError as error:
         raise Usage(str(error)) from None
 

@@ -32,6 +32,31 @@ class Settings(NamedTuple):
     max_size: int = 4 << 30  # bytes, unpacked
 
 
+def settings_from(
+    profile: str, cluster_policy: Any = None, operator_version: Any = None, ignore: Any = (), max_size: str = "4Gi"
+) -> Settings:
+    """Read what a check is asked for.
+
+    cluster_policy: a ClusterPolicy, its spec alone, or the path of a file with one; None or empty for the dump's own.
+    operator_version: such as 26.3.3; None or empty for what the dump tells.
+    ignore: a list of RULE or RULE@NODE. max_size: bytes, such as 512Mi.
+    """
+    if profile not in PROFILES:
+        raise ValueError("profile {!r} is none of {}".format(profile, ", ".join(PROFILES)))
+    policy = None
+    if cluster_policy:
+        policy = policy_in_file(cluster_policy) if isinstance(cluster_policy, str) else read_policy(cluster_policy)
+    if not isinstance(ignore, (list, tuple)):
+        raise TypeError(f"ignore {ignore!r}: expected a list of RULE or RULE@NODE")
+    return Settings(
+        profile=str(profile),
+        policy=policy,
+        version=read_version(str(operator_version)) if operator_version not in (None, "") else "",
+        ignores=frozenset(read_ignore(one) for one in ignore),
+        max_size=read_size(max_size),
+    )
+
+
 def read_version(text: Any) -> str:
     """Accept an operator version such as 26.7.0, v26.7.0 or 26.7."""
     if not parse_version(text):
@@ -39,13 +64,14 @@ def read_version(text: Any) -> str:
     return str(text)
 
 
-def read_ignore(text: str) -> Tuple[str, str]:
+def read_ignore(text: Any) -> Tuple[str, str]:
     """Read RULE or RULE@NODE."""
+    text = str(text)
     rule, _at, name = text.partition("@")
     if rule not in RULE_PAGES:
-        raise ValueError(f"--ignore {text}: there is no rule {rule!r}, only {', '.join(sorted(RULE_PAGES))}")
+        raise ValueError(f"ignore {text}: there is no rule {rule!r}, only {', '.join(sorted(RULE_PAGES))}")
     if text.endswith("@"):
-        raise ValueError(f"--ignore {text}: expected a node's name after the @, or no @")
+        raise ValueError(f"ignore {text}: expected a node's name after the @, or no @")
     return rule, name
 
 

@@ -194,7 +194,7 @@ def test_explain(rule):
         (["--format", "yaml", "x"], "--format"),
         (["--fail-on", "never", "x"], "--fail-on"),
         (["--explain", "wrong"], "--explain wrong: there is no such rule, only "),
-        (["--ignore", "typo", "x"], "--ignore typo: there is no rule 'typo', only "),
+        (["--ignore", "typo", "x"], "ignore typo: there is no rule 'typo', only "),
         (["--ignore", "wrong-resource@", "x"], "expected a node's name after the @"),
         (["--operator-version", "new", "x"], "operator version 'new': expected one such as"),
         (["--max-size", "4 GB", "x"], "--max-size 4 GB: expected a number of bytes"),
