@@ -30,6 +30,7 @@ _OTHER_KINDS = (
     ("Namespace", "an object of a namespace"),
     ("Selector", "a workload"),
 )
+_LAST = "System Info"  # every node has this section, behind all that is read
 _KEPT = ("Labels", "Annotations", "Taints", "Conditions", "Capacity", "Allocatable")
 
 
@@ -41,14 +42,15 @@ def looks_described(head: str) -> bool:
 def read_described(text: Text, documents: Documents) -> None:
     """Read the nodes of a text that looks described. Raises Unreadable."""
     block: Optional[_Described] = None
-    other = ""
+    other = line_before = ""
     for line in _lines(text):
         first = _FIRST.match(line)
-        if first and (not block or first.group(1) == block.prefix):
+        if first and (not block or block.may_end(line_before, first.group(1))):
             other = _finish(block, documents) or other
             block = _Described(first.group(1), first.group(2))
         elif block:
             block.add(line)
+        line_before = line
     other = _finish(block, documents) or other
     if not documents.count:
         raise NotObjects(
@@ -101,25 +103,42 @@ class _Described:
         self._section = "Name"
         self._size = 0
 
+    def may_end(self, line_before: str, prefix: str) -> bool:
+        """Whether a line "Name:" behind another one begins the next object.
+
+        The message of a condition may have several lines too. Between objects kubectl leaves lines
+        empty, which may have got lost.
+        """
+        is_whole = _LAST in self._single or not self.is_likely_node()
+        return prefix == self.prefix and (is_whole or not line_before.strip(" \t>|"))
+
     def add(self, line: str) -> None:
         """Take the next line."""
+        if _LAST in self._single:
+            return  # what follows are the node's pods and events, whose messages may say anything
         if line.startswith(self.prefix):
             line = line[len(self.prefix) :]
+        line = line.expandtabs(8)
         found = _SECTION.match(line)
         if found:
             self._section = found.group(1)
+            if self._section in self._single and self._section in _KEPT:
+                raise Unreadable(f'node "{self._name[:20]}" has two sections {self._section}')
             self._single.setdefault(self._section, found.group(2) or "")
-            line = found.group(2) or ""
+            line = " " * found.start(2) + (found.group(2) or "")
         self._size += len(self._section) + 100 if found else 0
         if self._section in _KEPT and line.strip():
-            self._lines.setdefault(self._section, []).append(line.expandtabs(8))
+            self._lines.setdefault(self._section, []).append(line)
             self._size += len(line) + 100
         if self._size > MAX_ITEM:
             raise Unreadable(TOO_LARGE)
 
+    def is_likely_node(self) -> bool:
+        return "Roles" in self._single and "Namespace" not in self._single
+
     def other_kind(self) -> str:
         """Return what this is if it is no node, such as "a Pod"; else ""."""
-        if "Roles" in self._single and "Namespace" not in self._single:
+        if self.is_likely_node():
             return ""
         kind = self._single.get("Kind", "")
         if kind:
@@ -132,7 +151,7 @@ class _Described:
 
     def node(self) -> Dict[str, Any]:
         """Return the Node, as far as its text tells; raises Unreadable."""
-        if "Capacity" not in self._single or "Allocatable" not in self._single or self._section == "Allocatable":
+        if _LAST not in self._single:
             raise Unreadable(f'the description of node "{self._name[:20]}" ends before its end: is it truncated?')
         return {
             "apiVersion": "v1",
@@ -166,11 +185,10 @@ class _Described:
         if not self._values("Annotations"):
             return found
         lines = self._lines["Annotations"]
-        # The first stands beside "Annotations:", where its indentation is not known.
-        left = min((len(line) - len(line.lstrip()) for line in lines[1:]), default=0)
+        left = _indentation(lines[0])
         key = ""
-        for number, line in enumerate(lines):
-            match = _ANNOTATION.match(line) if not number or len(line) - len(line.lstrip()) <= left else None
+        for line in lines:
+            match = _ANNOTATION.match(line) if _indentation(line) <= left else None
             if match:
                 key = match.group(1)
                 found[key] = match.group(2) or ""
@@ -190,6 +208,10 @@ class _Described:
     def _conditions(self) -> List[Dict[str, str]]:
         matches = [_CONDITION.match(line) for line in self._lines.get("Conditions", [])]
         return [{"type": match.group(1), "status": match.group(2)} for match in matches if match]
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _taint(text: str) -> Dict[str, str]:
