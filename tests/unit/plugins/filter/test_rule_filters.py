@@ -45,7 +45,8 @@ def test_documentation_names_the_arguments(name):
     function = load(name)
     arguments = function.__code__.co_varnames[: function.__code__.co_argcount]
     assert set(documented["options"]) - {"_input"} == set(arguments[1:])
-    defaults = dict(zip(arguments[::-1], (function.__defaults__ or ())[::-1]))
+    values = [list(value) if isinstance(value, tuple) else value for value in function.__defaults__ or ()]
+    defaults = dict(zip(arguments[::-1], values[::-1]))
     assert {key: option.get("default") for key, option in documented["options"].items() if key in defaults} == defaults
 
 
@@ -169,3 +170,67 @@ def test_all_errors_of_a_declaration_at_once():
     assert len(errors) == 4
     assert [word for word in ("Ab_c", "n_1", "1.5", '"gpu"') if not any(word in error for error in errors)] == []
     assert judge([{"name": "a", "nodes": ["n-[0:2]"]}], [], "gpu-vm") == []
+
+
+VM = node("vm", "vm-passthrough", {"nvidia.com/gpu": "2"}, {"nvidia.com/gpu": "2"})
+VM["metadata"]["labels"]["nvidia.com/gpu.present"] = "true"
+OFF = {
+    "kind": "ClusterPolicy",
+    "apiVersion": "nvidia.com/v1",
+    "metadata": {"name": "p"},
+    "spec": {"sandboxWorkloads": {}},
+}
+
+
+def rules(findings):
+    return [found["rule"] for found in findings]
+
+
+def test_consistency_by_the_profile_operator(tmp_path):
+    assert "wrong-resource" in rules(consistency([VM], "operator"))
+    assert "sandbox-disabled" in rules(consistency([VM], "operator", OFF))
+    assert "sandbox-disabled" in rules(
+        consistency([VM], "operator", OFF["spec"] | {"sandboxWorkloads": {"enabled": False}})
+    )
+    # A ClusterPolicy in a List among the nodes counts, as it does in a dump.
+    assert rules(consistency(listed([VM, OFF]), "operator")) == rules(consistency([VM], "operator", OFF))
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(OFF))
+    assert rules(consistency([VM], "operator", str(path))) == rules(consistency([VM], "operator", OFF))
+    assert rules(consistency([VM], "operator", ignore=["wrong-resource", "deploy-label-missing@vm"])) == []
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"cluster_policy": {"spec": {"sandboxWorkloads": {"enabled": "yes"}}}}, 'sandboxWorkloads.enabled is "yes"'),
+        ({"cluster_policy": 5}, "the ClusterPolicy is 5"),
+        ({"cluster_policy": "/no/such"}, "/no/such: cannot be read"),
+        ({"operator_version": "newest"}, "operator version 'newest'"),
+        ({"ignore": ["typo"]}, "there is no rule 'typo'"),
+        ({"ignore": "wrong-resource"}, "expected a list of RULE"),
+        ({"profile": "strict"}, "'strict' is none of lab, operator"),
+    ],
+)
+def test_options_that_cannot_be(options, words):
+    for ask in (lambda: consistency([VM], **options), lambda: check_reports([], **options)):
+        with pytest.raises(AnsibleFilterError) as caught:
+            ask()
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_reports_in_several_formats(dumps):
+    formats = ["text", "json", "junit", "github"]
+    (report,) = check_reports(str(dumps / "a.json"), "operator", formats=formats, fail_on="info")
+    assert list(report["outputs"]) == formats
+    assert json.loads(report["outputs"]["json"])["profile"] == "operator"
+    assert report["outputs"]["junit"].startswith("<?xml") and report["outputs"]["text"] == report["text"]
+    for wrong in ({"formats": ["yaml"]}, {"fail_on": "never"}):
+        with pytest.raises(AnsibleFilterError, match="is none of"):
+            check_reports([], **wrong)
+
+
+def test_a_folder_is_one_dump_by_the_profile_operator(dumps):
+    assert len(check_reports(str(dumps), "lab")) > 1
+    (report,) = check_reports(str(dumps), "operator")
+    assert report["path"] == str(dumps)
