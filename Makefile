@@ -20,7 +20,7 @@ RUN := .venv/bin
 # What `make test` runs: names of checks or groups, such as CHECKS="types docs"; without it all of them.
 CHECKS ?=
 
-.PHONY: help lab test lint unit sanity integration programs script readmes rule-pages checks clean distclean venv venv-test
+.PHONY: help lab test lint unit sanity integration programs script readmes rule-pages guide-runs checks clean distclean venv venv-test
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ readmes: venv ## Make the roles' READMEs anew from their argument specs
 
 rule-pages: venv ## Make the documentation's pages on the checker's rules anew
 	$(RUN)/python tests/make_rule_pages.py
+
+guide-runs: venv ## Run the checker as the guide on dumps shows it, and write its output there
+	$(RUN)/python tests/make_guide_runs.py
 
 clean: venv ## Remove the lab's cluster, its processes and state; records, .venv and programs stay
 	$(RUN)/ansible-playbook playbooks/teardown.yml $(ARGS)
