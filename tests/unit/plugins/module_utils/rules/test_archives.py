@@ -179,7 +179,9 @@ def test_pax_records_that_lie():
         member = tarfile.TarInfo("h")
         member.type, member.size = tarfile.XHDTYPE, len(record)
         written = io.BytesIO()
-        written.write(member.tobuf(tarfile.USTAR_FORMAT) + record + b"\0" * (-len(record) % 512) + tarred([("a", b"hello")]))
+        written.write(
+            member.tobuf(tarfile.USTAR_FORMAT) + record + b"\0" * (-len(record) % 512) + tarred([("a", b"hello")])
+        )
         try:
             assert listed(written.getvalue()) == [("a", "", b"hello")]
         except Unreadable as error:
