@@ -235,12 +235,7 @@ def _once(places: Dict[Tuple[str, ...], Tuple[str, List[str]]]) -> Iterator[Tupl
             yield place, source, fresh
 
 
-
-
-
-def check_paths(
-    paths: Sequence[str], settings: Settings, progress: Progress = None, hint: bool = False
-) -> Outcome:
+def check_paths(paths: Sequence[str], settings: Settings, progress: Progress = None, hint: bool = False) -> Outcome:
     """Judge the nodes in files, folders, archives or standard input ("-"). Nothing is raised for what they hold.
 
     hint: whether to say which nodes are bad by the profile `lab` and not by `operator`.

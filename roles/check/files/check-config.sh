@@ -5873,11 +5873,13 @@ def operator_text(outcome: Outcome, colour: bool = False) -> Iterator[str]:
 
     colour: whether to mark severities by the escape sequences of terminals.
     """
+    several = len(outcome.names) > 1
     for groups in _alike(outcome):
-        yield from _block(groups, colour)
+        yield from _block(groups, colour, several)
         yield ""
     yield _summary(outcome)
     yield from _silenced(outcome)
+    yield from _left_out(outcome)
     for words in told(outcome.clusters):
         yield "Read: " + one_line(words)
     for words in assumed(outcome.clusters):
@@ -5898,7 +5900,8 @@ def _alike(outcome: Outcome) -> List[List[Group]]:
     return list(blocks.values())
 
 
-def _block(groups: List[Group], colour: bool) -> Iterator[str]:
+def _block(groups: List[Group], colour: bool, several: bool) -> Iterator[str]:
+    """Give the lines of one fault; several: whether nodes came from more than one file, so that it is to be told."""
     first = groups[0].draft
     subjects = [subject for group in groups for subject in group.subjects]
     severity = first.severity.upper()
@@ -5908,6 +5911,10 @@ def _block(groups: List[Group], colour: bool) -> Iterator[str]:
     count = "" if kind != "Node" else "%d node%s: " % (len(names), "" if len(names) == 1 else "s")
     yield "{} {}  {}{}".format(severity, first.rule, count or kind + " ", one_line(ranges(names, _MOST_RANGES)))
     yield "  " + one_line(first.message)
+    if several:
+        sources = list(dict.fromkeys(source for _name, source in subjects))
+        more = f" and {len(sources) - _MOST_VALUES} more" if len(sources) > _MOST_VALUES else ""
+        yield "  in     " + one_line(", ".join(sources[:_MOST_VALUES]) + more)
     for line in _evidence(groups):
         yield "  found  " + line
     yield "  do     " + one_line(first.remedy.replace(NODE, shell_names(names)))
@@ -5955,6 +5962,14 @@ def _silenced(outcome: Outcome) -> Iterator[str]:
         names = ranges([name for name, _source in group.subjects], _MOST_RANGES)
         why = "by --ignore" if group.silenced == "--ignore" else f'by annotation: "{group.silenced}"'
         yield one_line(f"  {group.draft.rule} on {names} {why}")
+
+
+def _left_out(outcome: Outcome) -> Iterator[str]:
+    """Say what of a folder or an archive was not read."""
+    left_out = [f"{source.path} ({source.left_out})" for source in outcome.sources if source.left_out]
+    if left_out:
+        more = f" and {len(left_out) - _MOST_VALUES} more" if len(left_out) > _MOST_VALUES else ""
+        yield "Left out: " + one_line(", ".join(left_out[:_MOST_VALUES]) + more)
 
 
 def told(clusters: Sequence[Cluster]) -> List[str]:
@@ -6031,6 +6046,9 @@ def operator_json(outcome: Outcome) -> Iterator[str]:
             "assumed": assumed(outcome.clusters),
             "not_judged": not_judged(outcome),
             "ask_for": ask_for(outcome),
+            "left_out": [
+                {"path": source.path, "why": source.left_out} for source in outcome.sources if source.left_out
+            ],
             "errors": outcome.errors,
         }
     )

@@ -10,10 +10,16 @@ import pathlib
 import pty
 import subprocess
 import sys
+import time
 
 import pytest
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import text_of
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import check_paths
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import RULE_PAGES
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import PROFILES, Settings
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, listed, node
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 ROOT = pathlib.Path(__file__).resolve().parents[5]
 SCRIPT = ROOT / "roles" / "check" / "files" / "check-config.sh"
@@ -286,3 +292,39 @@ def test_colour_on_a_terminal_only(dump):
     assert "\x1b" not in on_a_terminal("--profile", "operator", path, TERM="dumb")
     assert "\x1b" not in run("--profile", "operator", path, env={"TERM": "xterm"})[1]
     assert "\x1b" not in on_a_terminal(path)
+
+
+def test_progress_is_told_once_reading_takes_more_than_two_seconds(dump):
+    data = dump(*HEALTHY).read_bytes()
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    for options, told in ((["--profile", "lab"], True), ([], False)):
+        process = subprocess.Popen(
+            ["sh", str(SCRIPT), *options, "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PATH": path},
+        )
+        process.stdin.write(data[:500])
+        process.stdin.flush()
+        time.sleep(2.5)
+        out, err = process.communicate(data[500:], timeout=60)
+        assert (process.returncode, out) == (0, b"OK=3\n")
+        # One PATH without options keeps standard error clean, but for a terminal.
+        assert (b"reading -: " in err) is told
+
+
+WHOLE = json.dumps(listed([*HEALTHY, MIG, WRONG, DOWN, POLICY]))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), st.integers(0, len(WHOLE)), st.integers(0, 40))
+def test_any_bytes_give_an_exit_code_and_no_traceback(tmp_path, junk, at, cut):
+    path = tmp_path / "dump"
+    for content in (junk, WHOLE[:at].encode() + junk + WHOLE[at + cut :].encode()):
+        path.write_bytes(content)
+        for profile in PROFILES:
+            outcome = check_paths([str(path)], Settings(profile), hint=profile == "lab")
+            assert outcome.exit_code("info", require_nodes=True) in (0, 1, 2, 3)
+            for form in ("text", "json"):
+                assert all(line.isprintable() for block in text_of(outcome, form) for line in block.split("\n"))
