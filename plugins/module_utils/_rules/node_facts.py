@@ -119,7 +119,8 @@ class NodeView:
         self.labels: Dict[str, Any] = dict(facts.labels)
         self.ignores: Dict[str, Any] = dict(facts.ignores)
         self.raw = {"capacity": dict(facts.capacity), "allocatable": dict(facts.allocatable)}
-        self.unusable: Dict[str, str] = {}
+        # What is wrong with a name's quantities: {name: problems}.
+        self.unusable: Dict[str, List[str]] = {}
         self.capacity = self._numbers("capacity")
         self.allocatable = self._numbers("allocatable")
         self.classes = {name: classify(name, aliases) for name in sorted({*self.capacity, *self.allocatable})}
@@ -133,7 +134,8 @@ class NodeView:
             try:
                 numbers[name] = parse_quantity(quantity)
             except ValueError as error:
-                self.unusable[f"status.{field}['{name}']"] = str(error)
+                problems = self.unusable.setdefault(name, [])
+                problems += [] if str(error) in problems else [str(error)]
         return numbers
 
     @property

@@ -51,9 +51,8 @@ def judge_quantities(case: Case) -> List[Draft]:
     """Quantities that are none, and devices that the node has but does not offer."""
     view = case.view
     drafts = []
-    for field, problem in view.unusable.items():
-        name = field.split("'")[1]
-        message = f"{field}: {problem}"
+    for name, problems in sorted(view.unusable.items()):
+        message = f"the quantity of {name}: {'; '.join(problems)}"
         remedy = "Find out what wrote the node's status: kubectl get node {node} -o json --show-managed-fields"
         drafts.append(draft("invalid-resource-quantity", "error", message, remedy, view.evidence(name)))
     for name in sorted(view.capacity):
@@ -211,7 +210,12 @@ def _nothing(case: Case) -> List[Draft]:
 
 
 def _may_be_offered(case: Case) -> bool:
-    """Say whether a name that is not judged may be the node's GPUs: any name for VMs, a sharing scheduler's otherwise."""
+    """Say whether a name that is not judged may be the node's GPUs.
+
+    It may where its quantity cannot be read; where VMs are given any name; where a sharing scheduler has its own.
+    """
+    if case.view.unusable:
+        return True
     return bool(case.view.live_of(SHARING_SCHEDULER if case.workload == WORKLOADS[0] else UNKNOWN))
 
 
