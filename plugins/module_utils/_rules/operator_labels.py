@@ -165,7 +165,8 @@ def judge_deploy_labels(case: Case) -> List[Draft]:
 def _values(case: Case) -> List[Draft]:
     """Judge deploy labels of this node's operands that are not "true"."""
     drafts = []
-    wanted = {*case.wanted(), "mig-manager"} if case.workload else known_operands()
+    wanted = set(case.wanted()) if case.workload else set(known_operands())
+    wanted |= {"mig-manager"} if case.workload == WORKLOADS[0] else set()
     for key, value in sorted(case.view.labels.items()):
         operand = key[len(DEPLOY_PREFIX) :] if key.startswith(DEPLOY_PREFIX) else ""
         if operand not in wanted or value == "true":
@@ -190,7 +191,7 @@ def _blocked(case: Case, key: str, operand: str) -> List[Draft]:
 
     The driver manager stamps it on all operands that never ran on a node, so also on those that have nothing to do there.
     """
-    if operand == "kata-manager" or (operand == "mig-manager" and not can_do_mig(case.view.labels)):
+    if operand in ("client", "kata-manager") or (operand == "mig-manager" and not can_do_mig(case.view.labels)):
         return []
     severity, when = ("error" if operand in _VITAL else "warning"), ""
     if case.cluster.version >= (26, 7) and operand != "mig-manager":
@@ -219,13 +220,18 @@ def _paused(case: Case, key: str, operand: str) -> Draft:
     return draft("operand-paused", "info" if under_way else "warning", message, relabel(key, "true"), evidence)
 
 
+def _without_label(case: Case) -> List[str]:
+    """Return the operands whose deploy labels the operator would set in every version, and that have none."""
+    return [operand for operand in case.wanted() if case.view.deploy(operand) is None and operand not in _LATER]
+
+
 def _missing(case: Case) -> List[Draft]:
-    """Deploy labels that the operator would set. What depends on the version or was set by nobody is left out."""
-    missing = [operand for operand in case.wanted() if case.view.deploy(operand) is None and operand not in _LATER]
+    """Deploy labels that the operator would set."""
+    missing = _without_label(case)
     if not missing or _is_behind(case):
         return []
     keys = [DEPLOY_PREFIX + operand for operand in missing]
-    shown = ", ".join(missing) if len(missing) < len(case.wanted()) else "all"
+    shown = ", ".join(missing) if any(case.view.deploy(operand) is not None for operand in case.wanted()) else "all"
     message = f"deploy labels of {case.workload} are missing ({shown}): these operands do not run here"
     message += ", and operator 26.7 does not put them back by itself" if case.cluster.version >= (26, 7) else ""
     remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys)
@@ -252,8 +258,7 @@ def _behind(case: Case) -> List[Draft]:
             "See what holds the operator up: kubectl get clusterpolicies.nvidia.com -o yaml (sandboxWorkloads.enabled)"
         )
     else:
-        missing = [DEPLOY_PREFIX + one for one in case.wanted() if case.view.deploy(one) is None and one not in _LATER]
-        changes = [key + "-" for key in keys] + [key + "=true" for key in missing]
+        changes = [key + "-" for key in keys] + [DEPLOY_PREFIX + operand + "=true" for operand in _without_label(case)]
         remedy = "kubectl label node {node} " + " ".join(changes)
     evidence = case.view.evidence(WORKLOAD_LABEL, *keys)
     return [draft("operator-behind", "warning", message, remedy, evidence)]

@@ -1,0 +1,142 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clusters of every kind: without an operator, made up, with DRA; and what is said of what was read and assumed."""
+
+import pytest
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_report import assumed, not_judged, told
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operator_builders import (
+    CONTAINER,
+    NFD,
+    NOTHING_BESIDE,
+    OFFERED,
+    PASSTHROUGH,
+    SANDBOX_ON,
+    VGPU,
+    bare,
+    findings,
+    gpu_cluster,
+    node,
+    operator,
+    outcome,
+    policy,
+    resource_slice,
+    verdict,
+)
+
+WORKLOADS = (CONTAINER, PASSTHROUGH, VGPU)
+NO_GPU = {NFD: ..., "gpu.present": ...}
+
+
+def beside(version="v26.7.0", **more):
+    return (policy(**more), operator(version))
+
+
+def test_nodes_without_a_gpu_are_not_judged():
+    plain = bare(None, {}, labels=NO_GPU)
+    assert verdict(plain) == []
+    assert outcome(plain).checked == 0
+    assert verdict(bare(None, {"hostdev": "8"}, labels=NO_GPU)) == []
+    assert outcome(bare(None, {"hostdev": "8"}, labels=NO_GPU)).checked == 0
+
+
+def test_gpu_present_is_derived_from_what_nfd_sees():
+    # By hand, and about to be set back.
+    assert verdict(node(labels={"gpu.present": "false"})) == []
+    assert verdict(node(labels={"gpu.present": ...})) == []
+    # Without Node Feature Discovery the operator's own label counts.
+    assert verdict(node(labels={NFD: ...})) == []
+    assert verdict(node(CONTAINER, {}, deployed=None, labels={NFD: ..., "gpu.present": "True"})) == [
+        "warning gpu-not-present"
+    ]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_made_up_nodes_without_gpu_present_are_compared_all_the_same(workload):
+    lab = node(workload, deployed=None, labels=NO_GPU)
+    assert verdict(lab, NOTHING_BESIDE) == ["info gpu-not-present"]
+    other = OFFERED[VGPU if workload != VGPU else CONTAINER]
+    assert set(verdict(node(workload, other, deployed=None, labels=NO_GPU), ())) == {
+        "error wrong-resource",
+        "info gpu-not-present",
+    }
+
+
+def test_clusters_without_an_operator_are_judged_without_noise():
+    gfd = {"gpu.count": "8", "gpu.product": "NVIDIA-A100-SXM4-40GB", "mig.capable": "true", "mig.strategy": "mixed"}
+    for labels in ({}, gfd, {**gfd, NFD: ...}, {**gfd, "gpu.present": ...}):
+        assert verdict(bare(None, {"gpu": "8"}, labels=labels), NOTHING_BESIDE) == []
+        assert verdict(bare(None, {"mig-1g.5gb": "56", "gpu": "0"}, labels=labels), NOTHING_BESIDE) == []
+        assert verdict(bare(CONTAINER, {"gpu": "8"}, labels=labels), NOTHING_BESIDE)[:1] in (
+            [],
+            ["info gpu-not-present"],
+        )
+    # Nothing tells that somebody wants a plugin here.
+    assert verdict(bare(None, {}), NOTHING_BESIDE) == []
+    # A plugin of another project offers each GPU ten times.
+    assert verdict(bare(None, {"gpu": "80", "gpumem": "327680"}, labels=gfd), NOTHING_BESIDE) == []
+    assert verdict(bare(None, {"gpu": "80"}, labels=gfd), NOTHING_BESIDE) == []
+    # Faults that need no operator are told.
+    assert verdict(bare(None, {"gpu": "7"}, {"gpu": "8"}, labels=gfd), NOTHING_BESIDE) == ["warning unhealthy-device"]
+    assert verdict(bare(None, {"mig-1g.5gb": "7"}, labels={"mig.strategy": "single"}), ()) == [
+        "error mig-strategy-mismatch"
+    ]
+    # KubeVirt's own plugin: names that an administrator chose.
+    assert verdict(bare(None, {"TU104GL_Tesla_T4": "1"}), NOTHING_BESIDE) == ["info unknown-resource"]
+    assert verdict(bare(PASSTHROUGH, {"GA102GL_A10": "1"}), NOTHING_BESIDE) == []
+    # What a key that no operator knows says is nobody's business.
+    assert verdict(bare(None, {"gpu": "8"}, labels={"gpu.deploy.nvsm": ""}), NOTHING_BESIDE) == []
+
+
+def test_dra_nodes_are_recognised_and_not_judged():
+    dra = {
+        f"gpu.deploy.{one}": "true"
+        for one in ("driver", "dra-driver", "dra-validator", "dcgm-dra", "dcgm-exporter-dra")
+    }
+    one = node(None, {"gpu": "0"}, deployed=None, labels=dra)
+    for around in (
+        NOTHING_BESIDE,
+        (gpu_cluster(),),
+        (resource_slice(),),
+        (gpu_cluster(), resource_slice(), operator()),
+    ):
+        assert verdict(one, around) == ["info dra-node"]
+        assert outcome(one, around).checked == 0
+    plain = node(CONTAINER, {}, deployed=None)
+    assert verdict(plain, (resource_slice(),)) == ["info dra-node"]
+    assert verdict(plain, (gpu_cluster(),)) == ["info dra-node"]
+    # The driver for ComputeDomains gives out no GPUs, and another node's slices say nothing of this one.
+    for slices in (resource_slice(driver="compute-domain.nvidia.com"), resource_slice("gpu-2")):
+        assert verdict(plain, (slices,)) == ["error no-resource"]
+    assert verdict(node(), (resource_slice("gpu-2"),)) == []
+    # Nodes of both kinds in one cluster.
+    both = [node(), node(CONTAINER, {}, name="gpu-2")]
+    assert verdict(both, (*SANDBOX_ON, resource_slice("gpu-2"))) == ["info dra-node"]
+
+
+def test_a_policy_and_a_gpu_cluster_exclude_each_other():
+    found = findings(node(), (*SANDBOX_ON, gpu_cluster()))
+    assert [(one["rule"], one["subject"]["kind"], one["node"]) for one in found] == [
+        ("conflicting-gpu-cluster", "GPUCluster", None)
+    ]
+    # With both, the nodes stay as they were, so they are judged.
+    assert "error no-resource" in verdict(node(CONTAINER, {}), (*SANDBOX_ON, gpu_cluster()))
+
+
+@pytest.mark.parametrize(
+    "version, words",
+    [
+        ("v27.1.0", "operator v27.1.0 (Deployment gpu-operator), judged as 26.7, the nearest known"),
+        ("v25.3.4", "operator v25.3.4 (Deployment gpu-operator), judged as 25.10, the nearest known"),
+        ("v26.7.0", "operator v26.7.0 (Deployment gpu-operator)"),
+        ("v25.10.1", "operator v25.10.1 (Deployment gpu-operator)"),
+    ],
+)
+def test_what_was_read_and_assumed_is_said(version, words):
+    found = outcome(node(), beside(version))
+    assert words in told(found.clusters)
+    assert assumed(found.clusters) == []
+    assert [one["kind"] for one in not_judged(found)] == ["ResourceSlice"]
+    found = outcome(node(), NOTHING_BESIDE)
+    assert [words.split()[0] for words in assumed(found.clusters)] == ["sandboxWorkloads.enabled", "operator"]
+    assert {one["kind"] for one in not_judged(found)} == {"ClusterPolicy", "Deployment", "ResourceSlice"}
