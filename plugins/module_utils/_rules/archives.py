@@ -14,6 +14,7 @@ from typing import Callable, Dict, Iterator, Tuple
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
 
 MAX_MEMBERS = 100000  # of one archive
+MAX_NAME = 4096  # characters, as Linux has it
 _BLOCK = 512
 _PIECE = 1 << 18
 _MAX_HEADER = 1 << 20
@@ -150,7 +151,7 @@ def members(packed: Stream) -> Iterator[Tuple[str, str, Stream]]:
         more = {}
         content = _Part(packed, size)
         if kind != b"5":
-            yield name, reason, Stream(content.pull)
+            yield name[:MAX_NAME], reason, Stream(content.pull)
         if not packed.skip(content.left + padded - size):
             raise Unreadable(_TRUNCATED)
     raise Unreadable("its archive has more than 100,000 members")
@@ -228,6 +229,8 @@ def _pax_size(more: Dict[str, str], size: int) -> int:
 
 
 def _why_not(kind: bytes, name: str) -> str:
+    if len(name) > MAX_NAME:
+        return "a name longer than that of any file"
     if kind in _LEFT_OUT_TYPES:
         return _LEFT_OUT_TYPES[kind]
     if kind not in (b"0", b"\0", b"7"):

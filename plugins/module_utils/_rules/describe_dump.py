@@ -43,7 +43,7 @@ def read_described(text: Text, documents: Documents) -> None:
     """Read the nodes of a text that looks described. Raises Unreadable."""
     block: Optional[_Described] = None
     other = line_before = ""
-    for line in _lines(text):
+    for line in _lines_of(text):
         first = _FIRST.match(line)
         if first and (not block or block.may_end(line_before, first.group(1))):
             other = _finish(block, documents) or other
@@ -68,7 +68,7 @@ def _finish(block: "Optional[_Described]", documents: Documents) -> str:
     return other
 
 
-def _lines(text: Text) -> Iterator[str]:
+def _lines_of(text: Text) -> Iterator[str]:
     """Give the lines of a text without what ends them; memory is that of a line."""
     rest: List[str] = []
     size = 0

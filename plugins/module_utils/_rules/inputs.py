@@ -7,6 +7,7 @@ Private to the collection gpuwl.sandbox. Sources of the forms: what kubectl prin
 JSON, YAML and descriptions, and what the GPU Operator's must-gather.sh puts into its folder.
 """
 
+import contextlib
 import os
 import re
 import stat
@@ -36,6 +37,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.yaml_dump imp
 
 MAX_SIZE = 4 << 30
 MAX_LEFT_OUT = 1000  # sources that only say that something was left out
+MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told
 _PROMISING = re.compile(r"\.(?:json|ya?ml)(?:\.gz)?$", re.IGNORECASE)
@@ -55,6 +57,8 @@ class Source:
     error: why it could not be read, without the path; "" if it could
     left_out: why it was not read though it was found; "" if it was read
     """
+
+    __slots__ = ("complaint", "counts", "error", "form", "given", "left_out", "path", "place")
 
     def __init__(self, path: str, place: Tuple[str, ...], given: bool = False) -> None:
         self.path = path
@@ -123,12 +127,14 @@ class _Reading:
         self._progress = progress
         self._unpacked = 0
         self._left_out = 0
+        self._broken = 0
         self._has_stopped = False
         self._now: Optional[Source] = None
 
     def path(self, path: Any) -> None:
         """Read what is at a path that was given."""
         source = Source(path if isinstance(path, str) else repr(path)[:80], (str(path),), given=True)
+        self._has_stopped = False
         if not isinstance(path, str) or not path:
             source.error = "expected the path of a file or folder"
             self._keep(source)
@@ -151,15 +157,24 @@ class _Reading:
             self._keep(source)
             return
         try:
-            with _opened(path, source.given) as descriptor:
-                self._stream(source, self._raw(descriptor), in_archive=False)
+            opened = _opened(path, source.given)
         except (OSError, ValueError) as error:
-            source.error = _why_unreadable(error)
+            is_known = isinstance(error, (OSError, Unreadable))
+            source.error = _why_unreadable(error) if is_known else f"cannot be read: its name has an {error}"
+            if isinstance(error, UnicodeError):
+                source.error = "cannot be read: its name is no text"
             self._keep(source)
+            return
+        with opened as file:
+            self._stream(source, self._raw(file), in_archive=False)
 
     def _raw(self, file: Any) -> Stream:
         """Return the bytes of a file, which are counted for who waits for it."""
-        size = os.fstat(file.fileno()).st_size if hasattr(file, "fileno") else 0
+        try:
+            found = os.fstat(file.fileno())
+            size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        except OSError:  # it has no number
+            size = 0
         count = 0
 
         def pull() -> bytes:
@@ -296,6 +311,11 @@ class _Reading:
                 summary.left_out = "%d more were left out" % (self._left_out - MAX_LEFT_OUT)
                 self.last = [summary]
                 return
+        if source.error and not source.given:
+            self._broken += 1
+            if self._broken > MAX_BROKEN:
+                source.error = "with it more than 1,000 files cannot be read, and no more are"
+                self._has_stopped = True
         self.sources.append(source)
 
 
@@ -318,7 +338,7 @@ def _opened(path: str, is_given: bool) -> Any:
         buffer = getattr(sys.stdin, "buffer", None)
         if buffer is None:
             raise Unreadable("there is no standard input")
-        return os.fdopen(os.dup(buffer.fileno()), "rb")
+        return contextlib.nullcontext(buffer)  # it stays open
     if is_given:
         return open(path, "rb")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)

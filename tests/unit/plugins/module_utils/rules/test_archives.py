@@ -130,6 +130,12 @@ def test_what_is_not_read_from_tar(name, content, reason):
     assert [one[:2] for one in found] == [("a", ""), (name, reason), ("z", "")]
 
 
+def test_a_name_is_limited():
+    found = listed(tarred([("a/" * 10000, b"hi"), ("z", b"ho")]))
+    assert [one[1] for one in found] == ["a name longer than that of any file", ""]
+    assert len(found[0][0]) == archives.MAX_NAME
+
+
 def test_folders_are_no_members():
     assert listed(tarred([("d", tarfile.DIRTYPE), ("d/a", b"hi")])) == [("d/a", "", b"hi")]
 

@@ -120,6 +120,12 @@ def test_standard_input(monkeypatch, write, content, form, names):
     assert (read.names, read.only.form, read.only.path, read.only.place) == (names, form, "-", ("-",))
 
 
+def test_standard_input_that_is_no_file(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(YAML)))
+    assert Read("-").names == THREE
+    assert "it is empty" in Read("-").only.error
+
+
 def test_without_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     assert Read("-").only.error == "there is no standard input"
@@ -250,7 +256,8 @@ def test_refuses(write, text, words):
 def test_errors_of_paths(write):
     assert Read("/no/such/file").only.error == "cannot be read: No such file or directory"
     assert Read("").only.error == "expected the path of a file or folder"
-    assert "null" in Read("a\0b").only.error
+    assert Read("a\0b").only.error == "cannot be read: its name has an embedded null byte"
+    assert Read("a\ud800").only.error == "cannot be read: its name is no text"
     path = write(NODES)
     path.chmod(0)
     if not os.access(str(path), os.R_OK):
@@ -407,6 +414,13 @@ def test_what_is_left_out_is_not_listed_without_end(write):
     assert read.sources[-1].left_out == "500 more were left out"
 
 
+def test_broken_files_end_the_reading(write):
+    read = Read(write(tarred({"%d.json" % number: b"{" for number in range(1500)})), write(NODES, "n"))
+    assert len(read.sources) == 1002
+    assert read.sources[1000].error == "with it more than 1,000 files cannot be read, and no more are"
+    assert read.names == THREE
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_the_limit_of_bytes_is_exact(write, pack):
     paths = [write(pack(NODES), "a"), write(pack(NODES), "b")]
@@ -423,8 +437,17 @@ def test_the_limit_of_bytes_ends_folders_and_archives(tmp_path, write):
     read = Read(tmp_path / "in", max_size=2 * len(NODES))
     assert [bool(one.error) for one in read.sources] == [False, False, True]
     path = write(tarred({f"{name}.json": NODES for name in "abcd"}), "x.tar")
-    read = Read(path, max_size=3000)
-    assert read.sources[-1].error and "--max-size" in read.sources[-1].error
+    read = Read(path, tmp_path / "in", max_size=2 * len(NODES))
+    assert ["--max-size" in one.error for one in read.sources] == [True, False, False, True]
+    # What is unpacked counts, and reading ends within an archive.
+    large = {f"{name}.json": NODES + b" " * (3 << 20) for name in "abcd"}
+    path = write(gzip.compress(tarred(large)), "x.tgz")
+    read = Read(path, tmp_path / "in", max_size=8 << 20)
+    assert [one.path for one in read.sources if "--max-size" in one.error] == [
+        f"{path}:c.json",
+        str(tmp_path / "in" / "a.json"),
+    ]
+    assert read.names == THREE * 3
 
 
 def test_bombs(write):
