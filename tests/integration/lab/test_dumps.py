@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from xml.etree import ElementTree
 
 import pytest
 from lab_plays import ROOT, run_playbook
 
 SCRIPT = ROOT / "roles" / "check" / "files" / "check-config.sh"
+EXAMPLES = ROOT / "docs" / "docsite" / "examples"
 
 
 def node(name, workload, resource):
@@ -162,6 +165,76 @@ def test_check_mode_writes_nothing(checker, dumps):
     assert played.rc == 0, played.output
     assert "+OK=1" in played.output
     assert not checker.root.exists()
+
+
+def variables(**options):
+    return ("--tags", "check", "-e", json.dumps({f"check_{name}": value for name, value in options.items()}))
+
+
+def test_a_folder_is_one_dump_by_the_profile_operator_in_every_format(checker):
+    dump = EXAMPLES / "must-gather"
+    formats = ["text", "json", "junit", "github"]
+    played = checker.judge(str(dump), *variables(profile="operator", formats=formats))
+    assert played.rc != 0
+    assert f"{dump}: sandbox-disabled on vmhost-[01:04]" in " ".join(played.output.split())
+    stem = name_of(dump).removesuffix(".txt")
+    reports = {name.removeprefix(stem): text for name, text in checker.reports().items()}
+    assert sorted(reports) == [".github.txt", ".json", ".txt", ".xml"]
+    for ending, form in ((".txt", "text"), (".json", "json")):
+        # By this interpreter, which has PyYAML.
+        command = [sys.executable, SCRIPT, "--profile", "operator", "--format", form, dump]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (reports[ending], done.returncode) == (done.stdout, 1)
+    (suite,) = ElementTree.fromstring(reports[".xml"])
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "4")
+    (annotation,) = reports[".github.txt"].splitlines()
+    assert annotation.startswith(f"::error file={dump}/gpu_nodes.descr,title=sandbox-disabled::vmhost-[01:04]: ")
+
+
+@pytest.mark.parametrize("fail_on, rc", [("error", 0), ("warning", 2)])
+def test_the_mildest_severity_that_fails(checker, fail_on, rc):
+    played = checker.judge(str(EXAMPLES / "described.txt"), *variables(profile="operator", fail_on=fail_on))
+    assert played.rc == rc, played.output
+    assert ("unhealthy-device on dgx-07" in played.output) == bool(rc)
+
+
+@pytest.mark.parametrize("form", ["path", "object", "spec"])
+def test_what_the_dump_does_not_tell(checker, form):
+    policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}}
+    policy["spec"] = {"sandboxWorkloads": {"enabled": False}}
+    (checker.root.parent / "policy.json").write_text(json.dumps(policy))
+    given = {"path": "~/policy.json", "object": policy, "spec": policy["spec"]}[form]
+    options = variables(profile="operator", cluster_policy=given, operator_version="25.10.1")
+    played = checker.judge(str(EXAMPLES / "nodes.json"), *options)
+    assert played.rc != 0
+    (report,) = checker.reports().values()
+    assert "sandbox-disabled  1 node: gpu-worker-3" in report
+    assert "sandboxWorkloads off" in report and "operator 25.10.1" in report and "Assumed" not in report
+
+
+def test_what_is_ignored_does_not_fail_and_is_told(checker):
+    ignore = ["vgpu-config-mismatch@vdi-2", "vgpu-config-mismatch@vdi-3"]
+    played = checker.judge(str(EXAMPLES / "cluster.yaml"), *variables(profile="operator", ignore=ignore))
+    assert played.rc == 0, played.output
+    (report,) = checker.reports().values()
+    assert "Silenced: 2 findings\n  vgpu-config-mismatch on vdi-[2:3] by --ignore" in report
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"profile": "operators"}, "value of check_profile must be one of: lab, operator"),
+        ({"formats": ["text", "html"]}, "value of check_formats must be one or more of: text, json, junit, github"),
+        ({"ignore": ["no-such-rule"]}, "there is no rule 'no-such-rule'"),
+        ({"operator_version": "new"}, "operator version 'new'"),
+        ({"cluster_policy": "/no/such/policy.yaml"}, "/no/such/policy.yaml: cannot be read: No such file"),
+    ],
+)
+def test_options_that_cannot_be(checker, options, words):
+    played = checker.judge(str(EXAMPLES / "nodes.json"), *variables(**options))
+    assert played.rc != 0
+    assert words in " ".join(played.output.split())
+    assert not (checker.root / "out").exists()
 
 
 @pytest.mark.parametrize("arguments, rc", [([], 2), (["--check"], 0)])
