@@ -10,6 +10,7 @@ import re
 import textwrap
 
 import pytest
+from test_plugin_docs import FUNCTIONS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -64,3 +65,11 @@ def test_json_in_the_guide_is_json():
     assert shown
     for text in shown:
         assert json.loads(text)["checked"]
+
+
+@pytest.mark.parametrize("form", ["junit", "github"])
+def test_reports_for_other_programs_are_shown_as_they_are(form, monkeypatch):
+    monkeypatch.chdir(make_guide_runs.EXAMPLES)
+    judged = FUNCTIONS["check_reports"]("described.txt", "operator", fail_on="warning", formats=[form])
+    guide = make_guide_runs.TEXTS[-1].read_text(encoding="utf-8")
+    assert textwrap.indent(judged[0]["outputs"][form], "   ") in guide
