@@ -135,6 +135,8 @@ def judge_mig(case: Case) -> List[Draft]:
 
 
 def _set_strategy(case: Case, strategy: str) -> str:
+    if not case.managed():
+        return f"Set the device plugin's MIG strategy to {strategy}: MIG_STRATEGY, or flags.migStrategy in its configuration"
     name = case.policy.name if case.policy else "cluster-policy"
     patch = json.dumps({"spec": {"mig": {"strategy": strategy}}}, separators=(",", ":"))
     return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
