@@ -19,6 +19,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects impor
 
 CHUNK = 1 << 20  # bytes read at once
 MAX_ITEM = 8 << 20  # characters of one value; etcd takes objects of 1.5 MiB
+MAX_WIDE = 20 << 20  # bytes in memory of the text of one value
 MAX_VALUES = 400000  # in one value: "[{},{},...]" takes thirty times the memory of its text
 MAX_LEVELS = 200  # of objects and arrays within each other
 
@@ -201,7 +202,8 @@ class Text:
     def _grow(self, size: int) -> None:
         """Read on within a value, up to the limits of one."""
         left = MAX_ITEM + CHUNK - (len(self._held) - self.at)
-        if left <= CHUNK:
+        # One emoji makes four bytes of each character: of such text, memory allows 5 MiB.
+        if left <= CHUNK or sys.getsizeof(self._held) > MAX_WIDE:
             raise Unreadable(TOO_LARGE)
         self._fill(min(size, left))
 
@@ -212,23 +214,19 @@ class Text:
 
     def _fill(self, size: int) -> None:
         """Drop what has been read and read on, half that much at least."""
-        rest = self._held[self.at :]
+        held = self._held[self.at :]
         self._dropped += self.at
         self.at = 0
-        if size <= CHUNK:
-            raw = self._stream.read(size)
-            self._ended = not raw
-            self._held = rest + self._decode(raw, final=self._ended)
-            return
-        # Not in one piece, as memory is for the text. About as much will do: the rest may lie in another buffer.
-        self._held = ""
-        pieces, count = [rest], 0
+        if size > CHUNK:
+            self._held = ""  # with one name only, a text grows where it is: there is no memory for two large ones
+        count = 0
+        # About as much will do: the rest may lie in another buffer.
         while count * 2 < size and not self._ended:
-            raw = self._stream.read(CHUNK)
+            raw = self._stream.read(min(size, CHUNK))
             self._ended = not raw
-            pieces.append(self._decode(raw, final=self._ended))
+            held += self._decode(raw, final=self._ended)
             count += len(raw)
-        self._held = "".join(pieces)
+        self._held = held
 
 
 def _levels_above(value: Any, levels: int) -> bool:

@@ -485,6 +485,8 @@ def test_one_value_is_limited(write, begin, piece, count, words):
 
 def test_a_large_item_below_the_limit(write):
     item = node("x", annotations={"a": "b" * (7 << 20)})
+    wide = node("x", annotations={"a": "😀" + "b" * (4 << 20)})
+    assert Read(write(json.dumps(wide, ensure_ascii=False))).names == ["x"]
     assert Read(write(listed([item]))).names == ["x"]
     assert Read(write(json.dumps(item, indent=4))).names == ["x"]
 
