@@ -10,6 +10,8 @@ inventories: edge-[00:19].
 import re
 from typing import Iterable, List, NamedTuple, Tuple
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE
+
 # A name, the last number in it, and what follows. No more digits than int() is quick with.
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)\Z", re.DOTALL)
 # What a node can be called; only such names are safe in a command as they are.
@@ -55,12 +57,25 @@ def shell_names(names: Iterable[str]) -> str:
             singles = (
                 run.prefix + (str(number).zfill(len(run.first)) if run.first else "") + run.suffix for number in numbers
             )
-            words += ["'" + name.replace("'", "'\\''") + "'" for name in singles]
+            words += [shell_word(name) for name in singles]
         elif run.first == run.last:
             words.append(run.prefix + run.first + run.suffix)
         else:
             words.append(f"{run.prefix}{{{run.first}..{run.last}}}{run.suffix}")
     return " ".join(words)
+
+
+def shell_word(text: str) -> str:
+    """Return any text as one word of a kubectl command, as it is if an object can be called so, else quoted.
+
+    kubectl takes a word with a "-" in front for an option, and one with a "=" in it or a "-" behind for a label. Such get
+    a space in front, which no name can have: the command then refuses them.
+    """
+    if _SAFE.match(text):
+        return text
+    space = " " if text.startswith("-") or text.endswith("-") or "=" in text else ""
+    # What stands for the nodes' names in a remedy must not be replaced within a word.
+    return "'" + space + text.replace("'", "'\\''").replace(NODE, "{''node}") + "'"
 
 
 def _runs(names: Iterable[str]) -> List[Run]:

@@ -6,11 +6,14 @@
 Private to the collection gpuwl.sandbox.
 """
 
+import json
 from typing import Any, Dict, List, Optional
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import Cluster
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import Policy
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, Draft
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_facts import NodeFacts, NodeView
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import shell_word
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
     DEPLOY_PREFIX,
     MODES,
@@ -42,6 +45,13 @@ def relabel(key: str, value: Optional[str] = None) -> str:
     if value is None:
         return f"kubectl label node {NODE} {key}-"
     return f"kubectl label node {NODE} {key}={value} --overwrite"
+
+
+def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
+    """Return the command that sets sections of the ClusterPolicy's spec."""
+    name = shell_word(policy.name if policy else "cluster-policy")
+    patch = json.dumps({"spec": wish}, separators=(",", ":"))
+    return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
 
 
 def look_at(app: str) -> str:

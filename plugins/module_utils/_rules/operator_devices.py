@@ -16,6 +16,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case
     Case,
     draft,
     look_at,
+    patch_policy,
     relabel,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_names import (
@@ -137,9 +138,7 @@ def judge_mig(case: Case) -> List[Draft]:
 def _set_strategy(case: Case, strategy: str) -> str:
     if not case.managed():
         return f"Set the device plugin's MIG strategy to {strategy}: MIG_STRATEGY, or flags.migStrategy in its configuration"
-    name = case.policy.name if case.policy else "cluster-policy"
-    patch = json.dumps({"spec": {"mig": {"strategy": strategy}}}, separators=(",", ":"))
-    return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
+    return patch_policy(case.policy, mig={"strategy": strategy})
 
 
 def _mig_counts(case: Case, slices: List[str]) -> List[Draft]:
@@ -188,7 +187,9 @@ def _mig_layout(case: Case, strategy: Optional[str], slices: List[str]) -> List[
     else:
         return []
     evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, MIG_STRATEGY, *sorted(case.view.live))
-    return [draft("mig-config-mismatch", "error", message, relabel(MIG_CONFIG, "all-" + found), evidence)]
+    known = mig_config("all-" + found)
+    remedy = relabel(MIG_CONFIG, "all-" + found) if known else look_at("nvidia-mig-manager")
+    return [draft("mig-config-mismatch", "error", message, remedy, evidence)]
 
 
 def _not_single(case: Case, wish: str) -> Draft:

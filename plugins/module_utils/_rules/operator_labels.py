@@ -16,6 +16,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case
     Case,
     draft,
     look_at,
+    patch_policy,
     relabel,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
@@ -119,14 +120,13 @@ def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:
 
 def _without_sandbox(case: Case) -> Draft:
     assert case.policy is not None
-    patch = '{"spec":{"sandboxWorkloads":{"enabled":true}}}'
     message = (
         f"the workload label {case.view.label} has no effect: sandboxWorkloads.enabled is false,"
         " so the operator takes every node for a container node"
     )
     evidence = case.view.evidence(WORKLOAD_LABEL)
     evidence["ClusterPolicy spec.sandboxWorkloads.enabled"] = False
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    remedy = patch_policy(case.policy, sandboxWorkloads={"enabled": True})
     return draft("sandbox-disabled", "error", message, remedy, evidence)
 
 
@@ -298,8 +298,7 @@ def judge_mig_manager(case: Case) -> List[Draft]:
     if case.policy and not case.policy.is_enabled("migManager"):
         why = "migManager.enabled is false"
         evidence["ClusterPolicy spec.migManager.enabled"] = False
-        patch = '{"spec":{"migManager":{"enabled":true}}}'
-        remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+        remedy = patch_policy(case.policy, migManager={"enabled": True})
     elif case.view.deploy("mig-manager") not in ((None,) if capable else (None, "")):
         return []  # it runs, or the findings about its deploy label tell why not
     else:

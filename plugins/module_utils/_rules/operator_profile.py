@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import Cluster
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_facts import IGNORE_PREFIX, NodeFacts
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import shell_word
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case import Case, draft, relabel
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_devices import judge_mig, judge_vgpu
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_labels import (
@@ -26,6 +27,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_reso
     judge_quantities,
     judge_uses,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import RULE_PAGES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import DEPLOY_PREFIX
 
 _JUDGES: Tuple[Callable[[Case], List[Draft]], ...] = (
@@ -96,6 +98,9 @@ def _reasonless(case: Case) -> List[Draft]:
             key = IGNORE_PREFIX + rule
             message = f"the annotation {key} gives no reason, so it silences nothing"
             remedy = f"kubectl annotate node {{node}} {key}='why this is right here' --overwrite"
+            if rule not in RULE_PAGES:
+                message = f"the annotation {key} names no rule and gives no reason, so it silences nothing"
+                remedy = f"kubectl annotate node {{node}} {shell_word(key)}-"
             drafts.append(
                 draft("ignore-without-reason", "warning", message, remedy, {f"metadata.annotations['{key}']": reason})
             )
@@ -108,13 +113,19 @@ def judge_cluster(cluster: Cluster) -> List[Draft]:
     if cluster.policy and cluster.gpu_clusters:
         names = ", ".join(cluster.gpu_clusters)
         message = f"ClusterPolicy {cluster.policy.name} and GPUCluster {names} exclude each other: since 26.7 the operator leaves every node as it is"
-        remedy = f"kubectl delete gpucluster {names.replace(',', '')}"
+        remedy = "kubectl delete gpucluster " + " ".join(map(shell_word, cluster.gpu_clusters))
         drafts.append(draft("conflicting-gpu-cluster", "error", message, remedy, {"GPUCluster": names}))
     for name in cluster.other_policies:
         message = f"the operator ignores ClusterPolicy {name}: it follows one alone"
         evidence = {"ClusterPolicy metadata.name": name}
         drafts.append(
-            draft("second-cluster-policy", "warning", message, f"kubectl delete clusterpolicy {name}", evidence)
+            draft(
+                "second-cluster-policy",
+                "warning",
+                message,
+                f"kubectl delete clusterpolicy {shell_word(name)}",
+                evidence,
+            )
         )
     return drafts
 

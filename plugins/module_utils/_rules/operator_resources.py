@@ -17,6 +17,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case
     Case,
     draft,
     look_at,
+    patch_policy,
     relabel,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_names import (
@@ -81,8 +82,10 @@ def _others_live(case: Case, name: str) -> bool:
 
 def clear_resources(names: List[str]) -> str:
     """Return the command that takes names out of a node's status; what a device plugin registered comes back."""
-    gone = {field: dict.fromkeys(names) for field in ("capacity", "allocatable")}
-    patch = json.dumps({"status": gone}, separators=(",", ":"))
+    # As JSON writes it, so that a name can end neither the shell's quotes nor stand for the nodes.
+    written = [json.dumps(name).replace("'", "\\u0027").replace("{", "\\u007b") for name in names]
+    gone = "{" + ",".join(name + ":null" for name in written) + "}"
+    patch = f'{{"status":{{"capacity":{gone},"allocatable":{gone}}}}}'
     return f"for n in {{node}}; do kubectl patch node \"$n\" --subresource=status --type=merge -p '{patch}'; done"
 
 
@@ -148,8 +151,7 @@ def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft
     severity = "error" if label == case.workload and not case.off else "warning"
     evidence = case.view.evidence(WORKLOAD_LABEL, OPERANDS_SWITCH, *names)
     evidence["ClusterPolicy spec.sandboxWorkloads.enabled"] = False
-    patch = '{"spec":{"sandboxWorkloads":{"enabled":true}}}'
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    remedy = patch_policy(case.policy, sandboxWorkloads={"enabled": True})
     remedy += "" if label == use else f" && {relabel(WORKLOAD_LABEL, use)}"
     return [draft("wrong-resource", severity, message, remedy, evidence)]
 
@@ -179,8 +181,7 @@ def _wrong_plugin(case: Case) -> List[Draft]:
     )
     evidence = view.evidence(WORKLOAD_LABEL, *names)
     evidence["ClusterPolicy spec.sandboxWorkloads.mode"] = case.mode
-    patch = json.dumps({"spec": {"sandboxWorkloads": {"mode": other}}}, separators=(",", ":"))
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    remedy = patch_policy(case.policy, sandboxWorkloads={"mode": other})
     return [draft("plugin-of-other-mode", "warning", message, remedy, evidence)]
 
 
@@ -233,12 +234,11 @@ def _no_plugin(case: Case, plugin: str) -> Draft:
     if case.policy.is_enabled(section):
         message = "vGPUs are advertised by no plugin in mode kata"
         evidence["ClusterPolicy spec.sandboxWorkloads.mode"] = "kata"
-        patch = '{"spec":{"sandboxWorkloads":{"mode":"kubevirt"}}}'
+        remedy = patch_policy(case.policy, sandboxWorkloads={"mode": "kubevirt"})
     else:
         message = f"no plugin of the operator advertises GPUs of {case.workload}: {section}.enabled is false"
         evidence[f"ClusterPolicy spec.{section}.enabled"] = False
-        patch = json.dumps({"spec": {section: {"enabled": True}}}, separators=(",", ":"))
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+        remedy = patch_policy(case.policy, **{section: {"enabled": True}})
     return draft("plugin-disabled", "warning", message, remedy, evidence)
 
 
