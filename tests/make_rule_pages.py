@@ -7,6 +7,7 @@ python tests/make_rule_pages.py           write docs/docsite/rst/rules.rst, rule
 python tests/make_rule_pages.py --check   exit with 1 if a committed one differs
 """
 
+import functools
 import importlib.util
 import pathlib
 import re
@@ -33,12 +34,6 @@ ANCHOR = "ansible_collections.gpuwl.sandbox.docsite."
 
 # Rules about what stands beside the nodes: no node's annotation can silence them.
 ABOUT_THE_CLUSTER = ("second-cluster-policy", "conflicting-gpu-cluster")
-NEEDS = {
-    "ClusterPolicy": "a ClusterPolicy in the dump, or ``--cluster-policy``",
-    "ResourceSlice": "the ResourceSlices in the dump; without them deploy labels alone tell",
-    "version": "the operator's Deployment, a DaemonSet or a Pod of it in the dump, or ``--operator-version``",
-}
-
 # A repository that has its own page, a name with dots or slashes such as a label, a field or a file, and what reST would take for markup.
 _PARTS = re.compile(
     r"(?P<repository>\b(?:NVIDIA|kubernetes|kubernetes-sigs|k8snetworkplumbingwg)/(?!-)[\w-]+(?![\w./]))"
@@ -60,11 +55,16 @@ def _marked(found: "re.Match[str]") -> str:
 
 def rules() -> dict[str, Any]:
     """Return the rules by name."""
+    return _rule_pages().RULE_PAGES
+
+
+@functools.cache
+def _rule_pages() -> Any:
     found = importlib.util.spec_from_file_location("rule_pages", RULES)
     assert found is not None and found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
-    return module.RULE_PAGES
+    return module
 
 
 def page_name(rule: str) -> str:
@@ -100,7 +100,8 @@ def _profiles(told: Any) -> str:
 
 
 def _needs(told: Any) -> str:
-    return f":Needs: {NEEDS[told.needs]}\n" if told.needs else ""
+    needed = re.sub(r"(--[a-z-]+)", r"``\1``", _rule_pages().NEEDS[told.needs]) if told.needs else ""
+    return f":Needs: {needed}\n" if needed else ""
 
 
 def _silence(rule: str, told: Any) -> str:

@@ -20,7 +20,9 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources impor
 FORMATS = {"text": ".txt", "json": ".json", "junit": ".xml", "github": ".github.txt"}
 
 
-def reports_on(paths: Any, settings: Settings, formats: Sequence[str] = ("text",), fail_on: str = "error") -> List[Dict[str, Any]]:
+def reports_on(
+    paths: Any, settings: Settings, formats: Sequence[str] = ("text",), fail_on: str = "error"
+) -> List[Dict[str, Any]]:
     """Judge dumps: by the profile lab each file for itself, by operator each path given as one cluster.
 
     paths: a path or a list of them. formats: keys of FORMATS.

@@ -69,6 +69,14 @@ class Outcome(NamedTuple):
         worst = self.worst()
         return int(bool(worst) and SEVERITIES.index(worst) <= SEVERITIES.index(fail_on))
 
+    def faults(self) -> List[List[Group]]:
+        """Return the groups that count, those together that differ in the evidence alone, such as the number of GPUs."""
+        alike: Dict[Tuple[str, str, str, str], List[Group]] = {}
+        for group in self.counted():
+            draft = group.draft
+            alike.setdefault((draft.severity, draft.rule, draft.message, draft.remedy), []).append(group)
+        return list(alike.values())
+
     def judged(self) -> Iterator[Tuple[str, str]]:
         """Give (name, source) of each node judged."""
         return ((name, source) for source, names in self.names.items() for name in names)
@@ -182,7 +190,8 @@ class OperatorCheck:
             for found in judge_cluster(cluster):
                 kind = "GPUCluster" if found.rule == "conflicting-gpu-cluster" else "ClusterPolicy"
                 name = found.evidence[0][1]
-                self._add(found, kind, [(name, cluster.policy_source)], "")
+                silent = "--ignore" if _is_ignored(self._ignores, found, name) else ""
+                self._add(found, kind, [(name, cluster.policy_source)], silent)
         order = {severity: at for at, severity in enumerate(SEVERITIES)}
         return sorted(
             self._groups.values(),

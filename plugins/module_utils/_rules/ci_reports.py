@@ -10,7 +10,7 @@ GitHub's "Workflow commands" (::error file=,title=::message, escaped as actions/
 from typing import Dict, Iterator, List, Tuple
 from xml.sax.saxutils import escape, quoteattr
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Group, Outcome
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, SEVERITIES, Draft
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges, shell_names
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
@@ -34,7 +34,7 @@ def junit_xml(outcome: Outcome, suite: str, fail_on: str = "error") -> Iterator[
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f"<testsuites><testsuite name={_attribute(suite)} {counts}>"
     for error in outcome.errors:
-        yield f"<testcase classname={_attribute(suite)} name=\"can be read\"><error message={_attribute(error)}/></testcase>"
+        yield f'<testcase classname={_attribute(suite)} name="can be read"><error message={_attribute(error)}/></testcase>'
     for (name, source), drafts in found.items():
         yield from _test_case(name, source or suite, drafts, failing)
     yield "</testsuite></testsuites>"
@@ -68,15 +68,14 @@ def github_lines(outcome: Outcome) -> Iterator[str]:
     """Give a workflow command per fault: it shows as an annotation where a GitHub workflow prints it."""
     for error in outcome.errors:
         yield "::error title=unreadable::" + _github(error)
-    for group in outcome.counted():
-        yield _annotation(group)
+    for groups in outcome.faults():
+        yield _annotation(groups[0].draft, [subject for group in groups for subject in group.subjects])
 
 
-def _annotation(group: Group) -> str:
-    draft = group.draft
-    names = ranges([name for name, _source in group.subjects], 8)
-    text = f"{names}: {draft.message}. {draft.remedy.replace(NODE, shell_names([name for name, _s in group.subjects]))}"
-    source = _github(group.subjects[0][1]).replace(":", "%3A").replace(",", "%2C")
+def _annotation(draft: Draft, subjects: List[Tuple[str, str]]) -> str:
+    names = [name for name, _source in subjects]
+    text = f"{ranges(names, 8)}: {draft.message}. {draft.remedy.replace(NODE, shell_names(names))}"
+    source = _github(subjects[0][1]).replace(":", "%3A").replace(",", "%2C")
     place = f"file={source}," if source else ""
     return f"::{_GITHUB_WORDS[draft.severity]} {place}title={draft.rule}::{_github(text)}"
 

@@ -94,10 +94,10 @@ class Surroundings:
     def _gather(self, place: Place) -> Cluster:
         policies = sorted(self._nearest("policies", place), key=lambda found: found[0])
         versions = sorted(self._nearest("versions", place))
-        policy, source = self._policy, "--cluster-policy" if self._policy else ""
+        policy, source = self._policy, "as given" if self._policy else ""
         if not policy and policies:
             policy, source = policies[0][1], policies[0][2]
-        text, told_by = self._version, "--operator-version" if self._version else ""
+        text, told_by = self._version, "as given" if self._version else ""
         if not text and versions:
             _rank, text, told_by = versions[0]
         parsed = parse_version(text)

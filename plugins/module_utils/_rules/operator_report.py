@@ -7,7 +7,7 @@ Private to the collection gpuwl.sandbox. Nodes with one fault are one block.
 """
 
 import json
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Group, Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import CONTEXT_KINDS, Cluster
@@ -31,7 +31,7 @@ def operator_text(outcome: Outcome, colour: bool = False) -> Iterator[str]:
     colour: whether to mark severities by the escape sequences of terminals.
     """
     several = len(outcome.names) > 1
-    for groups in _alike(outcome):
+    for groups in outcome.faults():
         yield from _block(groups, colour, several)
         yield ""
     yield _summary(outcome)
@@ -46,15 +46,6 @@ def operator_text(outcome: Outcome, colour: bool = False) -> Iterator[str]:
     ask = ask_for(outcome)
     if ask:
         yield "Ask for: " + ask
-
-
-def _alike(outcome: Outcome) -> List[List[Group]]:
-    """Put groups together that differ in the evidence alone, such as the number of GPUs."""
-    blocks: Dict[Tuple[str, str, str, str], List[Group]] = {}
-    for group in outcome.counted():
-        draft = group.draft
-        blocks.setdefault((draft.severity, draft.rule, draft.message, draft.remedy), []).append(group)
-    return list(blocks.values())
 
 
 def _block(groups: List[Group], colour: bool, several: bool) -> Iterator[str]:

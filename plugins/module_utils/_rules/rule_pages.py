@@ -24,8 +24,14 @@ class RulePage(NamedTuple):
     why: str
     source: str
     example: str  # what a node, or a ClusterPolicy, looks like that breaks it
-    needs: str = ""  # the kind that must be in the dump beside the nodes: ClusterPolicy, version or ResourceSlice
+    needs: str = ""  # a key of NEEDS: what must be in the dump beside the nodes
 
+
+NEEDS = {
+    "ClusterPolicy": "a ClusterPolicy in the dump, or --cluster-policy",
+    "ResourceSlice": "the ResourceSlices in the dump; without them deploy labels alone tell",
+    "version": "the operator's Deployment, a DaemonSet or a Pod of it in the dump, or --operator-version",
+}
 
 _BOTH, _LAB, _OPERATOR = "lab and operator", "lab", "operator"
 
@@ -461,6 +467,5 @@ def explain(rule: str) -> str:
         "Source: " + page.source,
     ]
     if page.needs:
-        what = {"version": "the operator's Deployment, a DaemonSet or a Pod of it, or --operator-version"}
-        lines.append("Needs: " + what.get(page.needs, f"a {page.needs} in the dump"))
+        lines.append("Needs: " + NEEDS[page.needs])
     return "\n".join(lines)

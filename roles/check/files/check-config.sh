@@ -208,6 +208,7 @@ inventories: edge-[00:19].
 import re
 from typing import Iterable, List, NamedTuple, Tuple
 
+
 # A name, the last number in it, and what follows. No more digits than int() is quick with.
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)\Z", re.DOTALL)
 # What a node can be called; only such names are safe in a command as they are.
@@ -253,12 +254,25 @@ def shell_names(names: Iterable[str]) -> str:
             singles = (
                 run.prefix + (str(number).zfill(len(run.first)) if run.first else "") + run.suffix for number in numbers
             )
-            words += ["'" + name.replace("'", "'\\''") + "'" for name in singles]
+            words += [shell_word(name) for name in singles]
         elif run.first == run.last:
             words.append(run.prefix + run.first + run.suffix)
         else:
             words.append(f"{run.prefix}{{{run.first}..{run.last}}}{run.suffix}")
     return " ".join(words)
+
+
+def shell_word(text: str) -> str:
+    """Return any text as one word of a kubectl command, as it is if an object can be called so, else quoted.
+
+    kubectl takes a word with a "-" in front for an option, and one with a "=" in it or a "-" behind for a label. Such get
+    a space in front, which no name can have: the command then refuses them.
+    """
+    if _SAFE.match(text):
+        return text
+    space = " " if text.startswith("-") or text.endswith("-") or "=" in text else ""
+    # What stands for the nodes' names in a remedy must not be replaced within a word.
+    return "'" + space + text.replace("'", "'\\''").replace(NODE, "{''node}") + "'"
 
 
 def _runs(names: Iterable[str]) -> List[Run]:
@@ -1818,6 +1832,7 @@ from typing import Callable, Dict, Iterator, Tuple
 
 
 MAX_MEMBERS = 100000  # of one archive
+MAX_NAME = 4096  # characters, as Linux has it
 _BLOCK = 512
 _PIECE = 1 << 18
 _MAX_HEADER = 1 << 20
@@ -1954,7 +1969,7 @@ def members(packed: Stream) -> Iterator[Tuple[str, str, Stream]]:
         more = {}
         content = _Part(packed, size)
         if kind != b"5":
-            yield name, reason, Stream(content.pull)
+            yield name[:MAX_NAME], reason, Stream(content.pull)
         if not packed.skip(content.left + padded - size):
             raise Unreadable(_TRUNCATED)
     raise Unreadable("its archive has more than 100,000 members")
@@ -2032,6 +2047,8 @@ def _pax_size(more: Dict[str, str], size: int) -> int:
 
 
 def _why_not(kind: bytes, name: str) -> str:
+    if len(name) > MAX_NAME:
+        return "a name longer than that of any file"
     if kind in _LEFT_OUT_TYPES:
         return _LEFT_OUT_TYPES[kind]
     if kind not in (b"0", b"\0", b"7"):
@@ -2051,6 +2068,7 @@ memory is that of the largest item, not that of the file.
 """
 
 import codecs
+import gc
 import json
 import re
 import sys
@@ -2059,6 +2077,7 @@ from typing import Any, Dict, Tuple
 
 CHUNK = 1 << 20  # bytes read at once
 MAX_ITEM = 8 << 20  # characters of one value; etcd takes objects of 1.5 MiB
+MAX_WIDE = 20 << 20  # bytes in memory of the text of one value
 MAX_VALUES = 400000  # in one value: "[{},{},...]" takes thirty times the memory of its text
 MAX_LEVELS = 200  # of objects and arrays within each other
 
@@ -2233,15 +2252,15 @@ class Text:
         """Refuse the value that goes from here to an end if it is too large or nested too deeply."""
         if end - self.at > MAX_ITEM:
             raise Unreadable(TOO_LARGE)
-        # No value has more levels than brackets, and these are counted in no time.
-        brackets = self._held.count("{", self.at, end) + self._held.count("[", self.at, end)
-        if brackets > levels and _levels_above(value, levels):
+        # Each level takes two characters at least.
+        if end - self.at > 2 * levels and _levels_above(value, levels):
             raise Unreadable(TOO_DEEP)
 
     def _grow(self, size: int) -> None:
         """Read on within a value, up to the limits of one."""
         left = MAX_ITEM + CHUNK - (len(self._held) - self.at)
-        if left <= CHUNK:
+        # One emoji makes four bytes of each character: of such text, memory allows 5 MiB.
+        if left <= CHUNK or sys.getsizeof(self._held) > MAX_WIDE:
             raise Unreadable(TOO_LARGE)
         self._fill(min(size, left))
 
@@ -2252,38 +2271,30 @@ class Text:
 
     def _fill(self, size: int) -> None:
         """Drop what has been read and read on, half that much at least."""
-        rest = self._held[self.at :]
+        held = self._held[self.at :]
         self._dropped += self.at
         self.at = 0
-        if size <= CHUNK:
-            raw = self._stream.read(size)
-            self._ended = not raw
-            self._held = rest + self._decode(raw, final=self._ended)
-            return
-        # Not in one piece, as memory is for the text. About as much will do: the rest may lie in another buffer.
-        self._held = ""
-        pieces, count = [rest], 0
+        if size > CHUNK:
+            self._held = ""  # with one name only, a text grows where it is: there is no memory for two large ones
+        count = 0
+        # About as much will do: the rest may lie in another buffer.
         while count * 2 < size and not self._ended:
-            raw = self._stream.read(CHUNK)
+            raw = self._stream.read(min(size, CHUNK))
             self._ended = not raw
-            pieces.append(self._decode(raw, final=self._ended))
+            held += self._decode(raw, final=self._ended)
             count += len(raw)
-        self._held = "".join(pieces)
+        self._held = held
 
 
 def _levels_above(value: Any, levels: int) -> bool:
     """Whether objects and arrays are nested deeper than that."""
-    layer = [value] if isinstance(value, (dict, list)) else []
+    layer = [value]
     for _level in range(levels):
-        layer = [
-            inner
-            for outer in layer
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
+        # All that is in all of these, keys too: one call, where a loop would take as long as the parsing did.
+        layer = gc.get_referents(*layer)
         if not layer:
             return False
-    return bool(layer)
+    return any(isinstance(inner, (dict, list)) for inner in layer)
 
 
 def _parse_int(digits: str) -> int:
@@ -2337,7 +2348,7 @@ def read_described(text: Text, documents: Documents) -> None:
     """Read the nodes of a text that looks described. Raises Unreadable."""
     block: Optional[_Described] = None
     other = line_before = ""
-    for line in _lines(text):
+    for line in _lines_of(text):
         first = _FIRST.match(line)
         if first and (not block or block.may_end(line_before, first.group(1))):
             other = _finish(block, documents) or other
@@ -2362,7 +2373,7 @@ def _finish(block: "Optional[_Described]", documents: Documents) -> str:
     return other
 
 
-def _lines(text: Text) -> Iterator[str]:
+def _lines_of(text: Text) -> Iterator[str]:
     """Give the lines of a text without what ends them; memory is that of a line."""
     rest: List[str] = []
     size = 0
@@ -2822,6 +2833,7 @@ Private to the collection gpuwl.sandbox. Sources of the forms: what kubectl prin
 JSON, YAML and descriptions, and what the GPU Operator's must-gather.sh puts into its folder.
 """
 
+import contextlib
 import os
 import re
 import stat
@@ -2831,6 +2843,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 
 MAX_SIZE = 4 << 30
 MAX_LEFT_OUT = 1000  # sources that only say that something was left out
+MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told
 _PROMISING = re.compile(r"\.(?:json|ya?ml)(?:\.gz)?$", re.IGNORECASE)
@@ -2850,6 +2863,8 @@ class Source:
     error: why it could not be read, without the path; "" if it could
     left_out: why it was not read though it was found; "" if it was read
     """
+
+    __slots__ = ("complaint", "counts", "error", "form", "given", "left_out", "path", "place")
 
     def __init__(self, path: str, place: Tuple[str, ...], given: bool = False) -> None:
         self.path = path
@@ -2918,12 +2933,14 @@ class _Reading:
         self._progress = progress
         self._unpacked = 0
         self._left_out = 0
+        self._broken = 0
         self._has_stopped = False
         self._now: Optional[Source] = None
 
     def path(self, path: Any) -> None:
         """Read what is at a path that was given."""
         source = Source(path if isinstance(path, str) else repr(path)[:80], (str(path),), given=True)
+        self._has_stopped = False
         if not isinstance(path, str) or not path:
             source.error = "expected the path of a file or folder"
             self._keep(source)
@@ -2946,15 +2963,24 @@ class _Reading:
             self._keep(source)
             return
         try:
-            with _opened(path, source.given) as descriptor:
-                self._stream(source, self._raw(descriptor), in_archive=False)
+            opened = _opened(path, source.given)
         except (OSError, ValueError) as error:
-            source.error = _why_unreadable(error)
+            is_known = isinstance(error, (OSError, Unreadable))
+            source.error = _why_unreadable(error) if is_known else f"cannot be read: its name has an {error}"
+            if isinstance(error, UnicodeError):
+                source.error = "cannot be read: its name is no text"
             self._keep(source)
+            return
+        with opened as file:
+            self._stream(source, self._raw(file), in_archive=False)
 
     def _raw(self, file: Any) -> Stream:
         """Return the bytes of a file, which are counted for who waits for it."""
-        size = os.fstat(file.fileno()).st_size if hasattr(file, "fileno") else 0
+        try:
+            found = os.fstat(file.fileno())
+            size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        except OSError:  # it has no number
+            size = 0
         count = 0
 
         def pull() -> bytes:
@@ -3091,6 +3117,11 @@ class _Reading:
                 summary.left_out = "%d more were left out" % (self._left_out - MAX_LEFT_OUT)
                 self.last = [summary]
                 return
+        if source.error and not source.given:
+            self._broken += 1
+            if self._broken > MAX_BROKEN:
+                source.error = "with it more than 1,000 files cannot be read, and no more are"
+                self._has_stopped = True
         self.sources.append(source)
 
 
@@ -3113,7 +3144,7 @@ def _opened(path: str, is_given: bool) -> Any:
         buffer = getattr(sys.stdin, "buffer", None)
         if buffer is None:
             raise Unreadable("there is no standard input")
-        return os.fdopen(os.dup(buffer.fileno()), "rb")
+        return contextlib.nullcontext(buffer)  # it stays open
     if is_given:
         return open(path, "rb")
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -3535,10 +3566,10 @@ class Surroundings:
     def _gather(self, place: Place) -> Cluster:
         policies = sorted(self._nearest("policies", place), key=lambda found: found[0])
         versions = sorted(self._nearest("versions", place))
-        policy, source = self._policy, "--cluster-policy" if self._policy else ""
+        policy, source = self._policy, "as given" if self._policy else ""
         if not policy and policies:
             policy, source = policies[0][1], policies[0][2]
-        text, told_by = self._version, "--operator-version" if self._version else ""
+        text, told_by = self._version, "as given" if self._version else ""
         if not text and versions:
             _rank, text, told_by = versions[0]
         parsed = parse_version(text)
@@ -3777,8 +3808,14 @@ class RulePage(NamedTuple):
     why: str
     source: str
     example: str  # what a node, or a ClusterPolicy, looks like that breaks it
-    needs: str = ""  # the kind that must be in the dump beside the nodes: ClusterPolicy, version or ResourceSlice
+    needs: str = ""  # a key of NEEDS: what must be in the dump beside the nodes
 
+
+NEEDS = {
+    "ClusterPolicy": "a ClusterPolicy in the dump, or --cluster-policy",
+    "ResourceSlice": "the ResourceSlices in the dump; without them deploy labels alone tell",
+    "version": "the operator's Deployment, a DaemonSet or a Pod of it in the dump, or --operator-version",
+}
 
 _BOTH, _LAB, _OPERATOR = "lab and operator", "lab", "operator"
 
@@ -4214,8 +4251,7 @@ def explain(rule: str) -> str:
         "Source: " + page.source,
     ]
     if page.needs:
-        what = {"version": "the operator's Deployment, a DaemonSet or a Pod of it, or --operator-version"}
-        lines.append("Needs: " + what.get(page.needs, f"a {page.needs} in the dump"))
+        lines.append("Needs: " + NEEDS[page.needs])
     return "\n".join(lines)
 
 
@@ -4417,7 +4453,8 @@ class NodeView:
         self.labels: Dict[str, Any] = dict(facts.labels)
         self.ignores: Dict[str, Any] = dict(facts.ignores)
         self.raw = {"capacity": dict(facts.capacity), "allocatable": dict(facts.allocatable)}
-        self.unusable: Dict[str, str] = {}
+        # What is wrong with a name's quantities: {name: problems}.
+        self.unusable: Dict[str, List[str]] = {}
         self.capacity = self._numbers("capacity")
         self.allocatable = self._numbers("allocatable")
         self.classes = {name: classify(name, aliases) for name in sorted({*self.capacity, *self.allocatable})}
@@ -4431,7 +4468,8 @@ class NodeView:
             try:
                 numbers[name] = parse_quantity(quantity)
             except ValueError as error:
-                self.unusable[f"status.{field}['{name}']"] = str(error)
+                problems = self.unusable.setdefault(name, [])
+                problems += [] if str(error) in problems else [str(error)]
         return numbers
 
     @property
@@ -4489,6 +4527,7 @@ class NodeView:
 Private to the collection gpuwl.sandbox.
 """
 
+import json
 from typing import Any, Dict, List, Optional
 
 
@@ -4511,6 +4550,13 @@ def relabel(key: str, value: Optional[str] = None) -> str:
     if value is None:
         return f"kubectl label node {NODE} {key}-"
     return f"kubectl label node {NODE} {key}={value} --overwrite"
+
+
+def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
+    """Return the command that sets sections of the ClusterPolicy's spec."""
+    name = shell_word(policy.name if policy else "cluster-policy")
+    patch = json.dumps({"spec": wish}, separators=(",", ":"))
+    return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
 
 
 def look_at(app: str) -> str:
@@ -4735,14 +4781,13 @@ def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:
 
 def _without_sandbox(case: Case) -> Draft:
     assert case.policy is not None
-    patch = '{"spec":{"sandboxWorkloads":{"enabled":true}}}'
     message = (
         f"the workload label {case.view.label} has no effect: sandboxWorkloads.enabled is false,"
         " so the operator takes every node for a container node"
     )
     evidence = case.view.evidence(WORKLOAD_LABEL)
     evidence["ClusterPolicy spec.sandboxWorkloads.enabled"] = False
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    remedy = patch_policy(case.policy, sandboxWorkloads={"enabled": True})
     return draft("sandbox-disabled", "error", message, remedy, evidence)
 
 
@@ -4781,7 +4826,8 @@ def judge_deploy_labels(case: Case) -> List[Draft]:
 def _values(case: Case) -> List[Draft]:
     """Judge deploy labels of this node's operands that are not "true"."""
     drafts = []
-    wanted = {*case.wanted(), "mig-manager"} if case.workload else known_operands()
+    wanted = set(case.wanted()) if case.workload else set(known_operands())
+    wanted |= {"mig-manager"} if case.workload == WORKLOADS[0] else set()
     for key, value in sorted(case.view.labels.items()):
         operand = key[len(DEPLOY_PREFIX) :] if key.startswith(DEPLOY_PREFIX) else ""
         if operand not in wanted or value == "true":
@@ -4806,7 +4852,7 @@ def _blocked(case: Case, key: str, operand: str) -> List[Draft]:
 
     The driver manager stamps it on all operands that never ran on a node, so also on those that have nothing to do there.
     """
-    if operand == "kata-manager" or (operand == "mig-manager" and not can_do_mig(case.view.labels)):
+    if operand in ("client", "kata-manager") or (operand == "mig-manager" and not can_do_mig(case.view.labels)):
         return []
     severity, when = ("error" if operand in _VITAL else "warning"), ""
     if case.cluster.version >= (26, 7) and operand != "mig-manager":
@@ -4835,13 +4881,18 @@ def _paused(case: Case, key: str, operand: str) -> Draft:
     return draft("operand-paused", "info" if under_way else "warning", message, relabel(key, "true"), evidence)
 
 
+def _without_label(case: Case) -> List[str]:
+    """Return the operands whose deploy labels the operator would set in every version, and that have none."""
+    return [operand for operand in case.wanted() if case.view.deploy(operand) is None and operand not in _LATER]
+
+
 def _missing(case: Case) -> List[Draft]:
-    """Deploy labels that the operator would set. What depends on the version or was set by nobody is left out."""
-    missing = [operand for operand in case.wanted() if case.view.deploy(operand) is None and operand not in _LATER]
+    """Deploy labels that the operator would set."""
+    missing = _without_label(case)
     if not missing or _is_behind(case):
         return []
     keys = [DEPLOY_PREFIX + operand for operand in missing]
-    shown = ", ".join(missing) if len(missing) < len(case.wanted()) else "all"
+    shown = ", ".join(missing) if any(case.view.deploy(operand) is not None for operand in case.wanted()) else "all"
     message = f"deploy labels of {case.workload} are missing ({shown}): these operands do not run here"
     message += ", and operator 26.7 does not put them back by itself" if case.cluster.version >= (26, 7) else ""
     remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys)
@@ -4868,8 +4919,7 @@ def _behind(case: Case) -> List[Draft]:
             "See what holds the operator up: kubectl get clusterpolicies.nvidia.com -o yaml (sandboxWorkloads.enabled)"
         )
     else:
-        missing = [DEPLOY_PREFIX + one for one in case.wanted() if case.view.deploy(one) is None and one not in _LATER]
-        changes = [key + "-" for key in keys] + [key + "=true" for key in missing]
+        changes = [key + "-" for key in keys] + [DEPLOY_PREFIX + operand + "=true" for operand in _without_label(case)]
         remedy = "kubectl label node {node} " + " ".join(changes)
     evidence = case.view.evidence(WORKLOAD_LABEL, *keys)
     return [draft("operator-behind", "warning", message, remedy, evidence)]
@@ -4909,8 +4959,7 @@ def judge_mig_manager(case: Case) -> List[Draft]:
     if case.policy and not case.policy.is_enabled("migManager"):
         why = "migManager.enabled is false"
         evidence["ClusterPolicy spec.migManager.enabled"] = False
-        patch = '{"spec":{"migManager":{"enabled":true}}}'
-        remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+        remedy = patch_policy(case.policy, migManager={"enabled": True})
     elif case.view.deploy("mig-manager") not in ((None,) if capable else (None, "")):
         return []  # it runs, or the findings about its deploy label tell why not
     else:
@@ -4948,9 +4997,8 @@ def judge_quantities(case: Case) -> List[Draft]:
     """Quantities that are none, and devices that the node has but does not offer."""
     view = case.view
     drafts = []
-    for field, problem in view.unusable.items():
-        name = field.split("'")[1]
-        message = f"{field}: {problem}"
+    for name, problems in sorted(view.unusable.items()):
+        message = f"the quantity of {name}: {'; '.join(problems)}"
         remedy = "Find out what wrote the node's status: kubectl get node {node} -o json --show-managed-fields"
         drafts.append(draft("invalid-resource-quantity", "error", message, remedy, view.evidence(name)))
     for name in sorted(view.capacity):
@@ -4979,8 +5027,10 @@ def _others_live(case: Case, name: str) -> bool:
 
 def clear_resources(names: List[str]) -> str:
     """Return the command that takes names out of a node's status; what a device plugin registered comes back."""
-    gone = {field: dict.fromkeys(names) for field in ("capacity", "allocatable")}
-    patch = json.dumps({"status": gone}, separators=(",", ":"))
+    # As JSON writes it, so that a name can end neither the shell's quotes nor stand for the nodes.
+    written = [json.dumps(name).replace("'", "\\u0027").replace("{", "\\u007b") for name in names]
+    gone = "{" + ",".join(name + ":null" for name in written) + "}"
+    patch = f'{{"status":{{"capacity":{gone},"allocatable":{gone}}}}}'
     return f"for n in {{node}}; do kubectl patch node \"$n\" --subresource=status --type=merge -p '{patch}'; done"
 
 
@@ -5046,8 +5096,7 @@ def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft
     severity = "error" if label == case.workload and not case.off else "warning"
     evidence = case.view.evidence(WORKLOAD_LABEL, OPERANDS_SWITCH, *names)
     evidence["ClusterPolicy spec.sandboxWorkloads.enabled"] = False
-    patch = '{"spec":{"sandboxWorkloads":{"enabled":true}}}'
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    remedy = patch_policy(case.policy, sandboxWorkloads={"enabled": True})
     remedy += "" if label == use else f" && {relabel(WORKLOAD_LABEL, use)}"
     return [draft("wrong-resource", severity, message, remedy, evidence)]
 
@@ -5077,8 +5126,7 @@ def _wrong_plugin(case: Case) -> List[Draft]:
     )
     evidence = view.evidence(WORKLOAD_LABEL, *names)
     evidence["ClusterPolicy spec.sandboxWorkloads.mode"] = case.mode
-    patch = json.dumps({"spec": {"sandboxWorkloads": {"mode": other}}}, separators=(",", ":"))
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+    remedy = patch_policy(case.policy, sandboxWorkloads={"mode": other})
     return [draft("plugin-of-other-mode", "warning", message, remedy, evidence)]
 
 
@@ -5108,7 +5156,12 @@ def _nothing(case: Case) -> List[Draft]:
 
 
 def _may_be_offered(case: Case) -> bool:
-    """Say whether a name that is not judged may be the node's GPUs: any name for VMs, a sharing scheduler's otherwise."""
+    """Say whether a name that is not judged may be the node's GPUs.
+
+    It may where its quantity cannot be read; where VMs are given any name; where a sharing scheduler has its own.
+    """
+    if case.view.unusable:
+        return True
     return bool(case.view.live_of(SHARING_SCHEDULER if case.workload == WORKLOADS[0] else UNKNOWN))
 
 
@@ -5126,12 +5179,11 @@ def _no_plugin(case: Case, plugin: str) -> Draft:
     if case.policy.is_enabled(section):
         message = "vGPUs are advertised by no plugin in mode kata"
         evidence["ClusterPolicy spec.sandboxWorkloads.mode"] = "kata"
-        patch = '{"spec":{"sandboxWorkloads":{"mode":"kubevirt"}}}'
+        remedy = patch_policy(case.policy, sandboxWorkloads={"mode": "kubevirt"})
     else:
         message = f"no plugin of the operator advertises GPUs of {case.workload}: {section}.enabled is false"
         evidence[f"ClusterPolicy spec.{section}.enabled"] = False
-        patch = json.dumps({"spec": {section: {"enabled": True}}}, separators=(",", ":"))
-    remedy = f"kubectl patch clusterpolicy {case.policy.name} --type merge -p '{patch}'"
+        remedy = patch_policy(case.policy, **{section: {"enabled": True}})
     return draft("plugin-disabled", "warning", message, remedy, evidence)
 
 
@@ -5330,9 +5382,9 @@ def judge_mig(case: Case) -> List[Draft]:
 
 
 def _set_strategy(case: Case, strategy: str) -> str:
-    name = case.policy.name if case.policy else "cluster-policy"
-    patch = json.dumps({"spec": {"mig": {"strategy": strategy}}}, separators=(",", ":"))
-    return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
+    if not case.managed():
+        return f"Set the device plugin's MIG strategy to {strategy}: MIG_STRATEGY, or flags.migStrategy in its configuration"
+    return patch_policy(case.policy, mig={"strategy": strategy})
 
 
 def _mig_counts(case: Case, slices: List[str]) -> List[Draft]:
@@ -5470,6 +5522,9 @@ def _reasonless(case: Case) -> List[Draft]:
             key = IGNORE_PREFIX + rule
             message = f"the annotation {key} gives no reason, so it silences nothing"
             remedy = f"kubectl annotate node {{node}} {key}='why this is right here' --overwrite"
+            if rule not in RULE_PAGES:
+                message = f"the annotation {key} names no rule and gives no reason, so it silences nothing"
+                remedy = f"kubectl annotate node {{node}} {shell_word(key)}-"
             drafts.append(
                 draft("ignore-without-reason", "warning", message, remedy, {f"metadata.annotations['{key}']": reason})
             )
@@ -5482,13 +5537,19 @@ def judge_cluster(cluster: Cluster) -> List[Draft]:
     if cluster.policy and cluster.gpu_clusters:
         names = ", ".join(cluster.gpu_clusters)
         message = f"ClusterPolicy {cluster.policy.name} and GPUCluster {names} exclude each other: since 26.7 the operator leaves every node as it is"
-        remedy = f"kubectl delete gpucluster {names.replace(',', '')}"
+        remedy = "kubectl delete gpucluster " + " ".join(map(shell_word, cluster.gpu_clusters))
         drafts.append(draft("conflicting-gpu-cluster", "error", message, remedy, {"GPUCluster": names}))
     for name in cluster.other_policies:
         message = f"the operator ignores ClusterPolicy {name}: it follows one alone"
         evidence = {"ClusterPolicy metadata.name": name}
         drafts.append(
-            draft("second-cluster-policy", "warning", message, f"kubectl delete clusterpolicy {name}", evidence)
+            draft(
+                "second-cluster-policy",
+                "warning",
+                message,
+                f"kubectl delete clusterpolicy {shell_word(name)}",
+                evidence,
+            )
         )
     return drafts
 
@@ -5558,6 +5619,14 @@ class Outcome(NamedTuple):
             return 3
         worst = self.worst()
         return int(bool(worst) and SEVERITIES.index(worst) <= SEVERITIES.index(fail_on))
+
+    def faults(self) -> List[List[Group]]:
+        """Return the groups that count, those together that differ in the evidence alone, such as the number of GPUs."""
+        alike: Dict[Tuple[str, str, str, str], List[Group]] = {}
+        for group in self.counted():
+            draft = group.draft
+            alike.setdefault((draft.severity, draft.rule, draft.message, draft.remedy), []).append(group)
+        return list(alike.values())
 
     def judged(self) -> Iterator[Tuple[str, str]]:
         """Give (name, source) of each node judged."""
@@ -5672,7 +5741,8 @@ class OperatorCheck:
             for found in judge_cluster(cluster):
                 kind = "GPUCluster" if found.rule == "conflicting-gpu-cluster" else "ClusterPolicy"
                 name = found.evidence[0][1]
-                self._add(found, kind, [(name, cluster.policy_source)], "")
+                silent = "--ignore" if _is_ignored(self._ignores, found, name) else ""
+                self._add(found, kind, [(name, cluster.policy_source)], silent)
         order = {severity: at for at, severity in enumerate(SEVERITIES)}
         return sorted(
             self._groups.values(),
@@ -5858,7 +5928,7 @@ Private to the collection gpuwl.sandbox. Nodes with one fault are one block.
 """
 
 import json
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence
 
 
 _COLOURS = {"error": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[36m"}
@@ -5874,7 +5944,7 @@ def operator_text(outcome: Outcome, colour: bool = False) -> Iterator[str]:
     colour: whether to mark severities by the escape sequences of terminals.
     """
     several = len(outcome.names) > 1
-    for groups in _alike(outcome):
+    for groups in outcome.faults():
         yield from _block(groups, colour, several)
         yield ""
     yield _summary(outcome)
@@ -5889,15 +5959,6 @@ def operator_text(outcome: Outcome, colour: bool = False) -> Iterator[str]:
     ask = ask_for(outcome)
     if ask:
         yield "Ask for: " + ask
-
-
-def _alike(outcome: Outcome) -> List[List[Group]]:
-    """Put groups together that differ in the evidence alone, such as the number of GPUs."""
-    blocks: Dict[Tuple[str, str, str, str], List[Group]] = {}
-    for group in outcome.counted():
-        draft = group.draft
-        blocks.setdefault((draft.severity, draft.rule, draft.message, draft.remedy), []).append(group)
-    return list(blocks.values())
 
 
 def _block(groups: List[Group], colour: bool, several: bool) -> Iterator[str]:

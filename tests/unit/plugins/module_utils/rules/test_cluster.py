@@ -68,8 +68,8 @@ def test_what_the_user_gives_stands_above_the_dump():
         version="26.3",
     )
     cluster = at(found, "d/n.yaml")
-    assert (cluster.policy.name, cluster.policy_source) == ("mine", "--cluster-policy")
-    assert (cluster.version, cluster.version_source) == ((26, 3), "--operator-version")
+    assert (cluster.policy.name, cluster.policy_source) == ("mine", "as given")
+    assert (cluster.version, cluster.version_source) == ((26, 3), "as given")
     assert cluster.other_policies == ()
 
 
