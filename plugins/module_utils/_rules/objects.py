@@ -12,22 +12,22 @@ from typing import Any, Callable, Dict, List
 # What the rules rely on. None stands for absent, as it does in Kubernetes.
 _SHAPES = {
     "Node": (
-        ("metadata.labels", dict),
-        ("spec", dict),
-        ("spec.taints", list),
-        ("status", dict),
-        ("status.capacity", dict),
-        ("status.allocatable", dict),
+        ("metadata.labels", "metadata", "labels", dict),
+        ("spec", "spec", "", dict),
+        ("spec.taints", "spec", "taints", list),
+        ("status", "status", "", dict),
+        ("status.capacity", "status", "capacity", dict),
+        ("status.allocatable", "status", "allocatable", dict),
     ),
     "Pod": (
-        ("metadata.labels", dict),
-        ("spec", dict),
-        ("spec.containers", list),
-        ("spec.initContainers", list),
-        ("spec.nodeSelector", dict),
-        ("spec.tolerations", list),
-        ("spec.affinity", dict),
-        ("status", dict),
+        ("metadata.labels", "metadata", "labels", dict),
+        ("spec", "spec", "", dict),
+        ("spec.containers", "spec", "containers", list),
+        ("spec.initContainers", "spec", "initContainers", list),
+        ("spec.nodeSelector", "spec", "nodeSelector", dict),
+        ("spec.tolerations", "spec", "tolerations", list),
+        ("spec.affinity", "spec", "affinity", dict),
+        ("status", "status", "", dict),
     ),
 }
 # The API groups of the kinds that rules ask for; what is not named here is of the core API.
@@ -263,10 +263,9 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name.strip():
         raise Unreadable(f"{where} is a {kind} without a name (metadata.name)")
-    for path, expected in _SHAPES[kind]:
-        outer, dot, inner = path.partition(".")
+    for path, outer, inner, expected in _SHAPES[kind]:
         value = item.get(outer)
-        if dot:
+        if inner:
             value = (value or {}).get(inner)
         if value is not None and not isinstance(value, expected):
             raise Unreadable(f"{kind} {_brief(name)}: {path} must be {_JSON_TYPES[expected]}, not {json_type(value)}")
