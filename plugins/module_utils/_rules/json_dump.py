@@ -20,12 +20,13 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects impor
 
 CHUNK = 1 << 20  # bytes read at once
 MAX_ITEM = 8 << 20  # characters of one value; etcd takes objects of 1.5 MiB
-MAX_WIDE = 20 << 20  # bytes in memory of the text of one value
-MAX_VALUES = 400000  # in one value: "[{},{},...]" takes thirty times the memory of its text
+MAX_WIDE = 5 << 20  # the same of text with an emoji in it, which takes four bytes of memory for each character
+MAX_VALUES = 200000  # in one value: "[{},{},...]" takes thirty times the memory of its text
+MAX_PROPERTIES = 10000  # of an outermost object
 MAX_LEVELS = 200  # of objects and arrays within each other
 
 TOO_LARGE = "an item of it is larger than 8 MiB, no Kubernetes object is"
-TOO_MANY = "an item of it has more than 400,000 values, no Kubernetes object has"
+TOO_MANY = "an item of it has more than 200,000 values, no Kubernetes object has"
 TOO_DEEP = "it is nested too deeply, more than 200 levels"
 
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
@@ -74,6 +75,8 @@ def read_object(text: "Text", collector: Collector) -> Tuple[Dict[str, Any], boo
             size += text.place() - begun
         if size > MAX_ITEM:
             raise Unreadable(TOO_LARGE)
+        if len(top) > MAX_PROPERTIES:
+            raise Unreadable(TOO_MANY)
         more = text.expect(",}") == ","
     return top, has_items
 
@@ -206,9 +209,9 @@ class Text:
 
     def _grow(self, size: int) -> None:
         """Read on within a value, up to the limits of one."""
-        left = MAX_ITEM + CHUNK - (len(self._held) - self.at)
-        # One emoji makes four bytes of each character: of such text, memory allows 5 MiB.
-        if left <= CHUNK or sys.getsizeof(self._held) > MAX_WIDE:
+        is_wide = sys.getsizeof(self._held) > 3 * len(self._held)
+        left = (MAX_WIDE if is_wide else MAX_ITEM) + CHUNK - (len(self._held) - self.at)
+        if left <= CHUNK:
             raise Unreadable(TOO_LARGE)
         self._fill(min(size, left))
 

@@ -11,6 +11,7 @@ built from the parser's events, so that neither a long List nor an alias bomb ta
 import importlib
 import math
 import re
+import sys
 from typing import Any, Dict, Iterator, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.json_dump import (
@@ -36,7 +37,7 @@ _LOOKS_LIKE = re.compile(
 _BEGINS_LIKE = re.compile(
     r"""\A(?:[ \t]*(?:[#%].*|---[ \t]*(?:#.*)?|\.\.\.[ \t]*)?\r?\n)*(?:---[ \t]+)?[ \t]*["']?[A-Za-z][\w./-]*["']?[ \t]*:(?:[ \t\r\n]|\Z)"""
 )
-_VALUE_COST = 20  # characters that a value counts for besides its text, about what it takes in memory
+_VALUE_COST = 40  # characters that a value counts for besides its text, about what it takes in memory
 
 
 def looks_like_yaml(head: str) -> bool:
@@ -81,7 +82,7 @@ def _yaml_problem(error: Any, end: int) -> str:
 class _Feed:
     """Gives text to the parser and stops it within a value that has no end.
 
-    since: the characters given since the parser's last event; end: those of the whole text, -1 until it ended.
+    since: the bytes given since the parser's last event; end: those of the whole text, -1 until it ended.
     """
 
     def __init__(self, text: Text) -> None:
@@ -95,7 +96,7 @@ class _Feed:
         if self.since > MAX_ITEM:
             raise Unreadable(TOO_LARGE)
         piece = self._text.read(1 << 14)
-        self.since += len(piece)
+        self.since += sys.getsizeof(piece)  # the parser holds bytes, more than one for a character beyond ASCII
         self._given += len(piece)
         if not piece:
             self.end = self._given
