@@ -1,15 +1,17 @@
 # Copyright (c) gpuwl.sandbox contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads gzip and tar as streams: nothing is put on disk, and no header can ask for memory.
+"""Looks into folders, and into gzip and tar as streams: nothing is put on disk, and no header can ask for memory.
 
 Private to the collection gpuwl.sandbox. Sources of the forms: RFC 1952 (gzip), and POSIX
 pax with GNU tar's long names. Not tarfile, which keeps every member and reads
 a header of any length into memory.
 """
 
+import os
+import stat
 import zlib
-from typing import Callable, Dict, Iterator, Tuple
+from typing import Callable, Dict, Iterator, Set, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
 
@@ -238,3 +240,42 @@ def _why_not(kind: bytes, name: str) -> str:
     if name.startswith(("/", "\\")) or name[1:2] == ":":
         return "an absolute name"
     return 'a name with ".."' if ".." in name.replace("\\", "/").split("/") else ""
+
+
+def files_below(folder: str) -> Iterator[Tuple[str, str, str]]:
+    """Give (path, real path, why it is not read or "") for what is in a folder at any depth, ascending by path.
+
+    Hidden files and folders are left out. A link counts as what it leads to, within the folder and once.
+    """
+    root = os.path.realpath(folder)
+    seen: Set[Tuple[int, int]] = set()
+    waiting = [(folder, root)]
+    while waiting:
+        path, real = waiting.pop()
+        try:
+            found = os.stat(real)
+            is_folder = stat.S_ISDIR(found.st_mode)
+            why_not = _why_left_out(root, real, found, seen)
+            names = os.listdir(real) if is_folder and not why_not else []
+        except (OSError, ValueError) as error:
+            problem = "cannot be read: %s" % (getattr(error, "strerror", None) or error)
+            yield path, real, "a link to nothing" if os.path.islink(path) else problem
+            continue
+        if not is_folder or why_not:
+            yield path, real, why_not
+        inner = [(name, os.path.join(path, name)) for name in names if not name.startswith(".")]
+        # What lies in a folder has its place by the whole path, as if folders ended with a slash.
+        inner.sort(key=lambda pair: pair[1] + (os.sep if os.path.isdir(pair[1]) else ""), reverse=True)
+        waiting += [(below, os.path.realpath(os.path.join(real, name))) for name, below in inner]
+
+
+def _why_left_out(root: str, real: str, found: os.stat_result, seen: Set[Tuple[int, int]]) -> str:
+    if os.path.commonpath([root, real]) != root:
+        return "a link out of the folder"
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        return "no regular file"
+    identity = (found.st_dev, found.st_ino)
+    if identity in seen:
+        return "another name of what is read already"
+    seen.add(identity)
+    return ""

@@ -12,10 +12,11 @@ import os
 import re
 import stat
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.archives import (
     Stream,
+    files_below,
     members,
     packed_form,
     unzipped,
@@ -40,7 +41,7 @@ MAX_LEFT_OUT = 1000  # sources that only say that something was left out
 MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told
-_PROMISING = re.compile(r"\.(?:json|ya?ml)(?:\.gz)?$", re.IGNORECASE)
+_PROMISING = re.compile(r"\.(?:json|ya?ml)(?:\.(?:gz|bz2|xz|zip|zst))?$", re.IGNORECASE)
 _LOOKS_LIKE_JSON = re.compile(r'\s*\{\s*"(?:apiVersion|kind|items|metadata|spec|status)"\s*:')
 _READ = "read are JSON, YAML, the text of `kubectl describe node`, and these in gzip or tar"
 
@@ -89,8 +90,13 @@ def read_inputs(
     Returns what was looked at, in the order of reading. Raises nothing for bad input.
     """
 
+    bound: Dict[str, Callable[[Dict[str, Any]], None]] = {}
+    bound_to: Optional[Source] = None
+
     def make(source: Source) -> Collector:
-        bound = {kind: _bound(take, source) for kind, take in takers.items()}
+        nonlocal bound, bound_to
+        if source is not bound_to:  # once for all documents of a file, of which there may be very many
+            bound, bound_to = {kind: _bound(take, source) for kind, take in takers.items()}, source
         return Intake(bound, source.counts)
 
     return read_paths(paths, make, max_size, progress)[0]
@@ -139,7 +145,7 @@ class _Reading:
             source.error = "expected the path of a file or folder"
             self._keep(source)
         elif path != "-" and os.path.isdir(path):
-            for found, name, why_not in _below(path):
+            for found, name, why_not in files_below(path):
                 if self._has_stopped:
                     return
                 inner = Source(found, (path, *found[len(path) :].strip(os.sep).split(os.sep)))
@@ -274,15 +280,18 @@ class _Reading:
 
     def _text(self, source: Source, content: Stream, documents: Documents, is_named: bool) -> None:
         """Read a text by its form. Raises Unreadable, and what else reading raises."""
+        begin = content.peek(512).decode("utf-8", "replace")
         try:
             text = Text(content)
             head = text.head(_HEAD)
         except UnicodeDecodeError as error:
+            if _looks_like_objects(begin):
+                raise
             raise NotObjects(_why_unreadable(error), "no text") from None
         source.form = _form(head)
         if source.form == "json":
             # Logs may begin with a brace too.
-            if not is_named and not _LOOKS_LIKE_JSON.match(head):
+            if not is_named and not _looks_like_objects(head):
                 raise NotObjects("")
             text.peek()
             read_json(text, documents)
@@ -332,6 +341,12 @@ def _form(head: str) -> str:
     return "describe" if looks_described(head) else ""
 
 
+def _looks_like_objects(head: str) -> bool:
+    """Whether text that nobody promised to be a dump begins like one."""
+    form = _form(head)
+    return bool(_LOOKS_LIKE_JSON.match(head)) if form == "json" else bool(form)
+
+
 def _opened(path: str, is_given: bool) -> Any:
     """Open a file for reading; one that was only found must be a regular file, also by now."""
     if path == "-":
@@ -347,45 +362,6 @@ def _opened(path: str, is_given: bool) -> Any:
         os.close(descriptor)
         raise Unreadable("it is no regular file")
     return os.fdopen(descriptor, "rb")
-
-
-def _below(folder: str) -> Iterator[Tuple[str, str, str]]:
-    """Give (path, real path, why it is not read or "") for what is in a folder at any depth, ascending by path.
-
-    Hidden files and folders are left out. A link counts as what it leads to, within the folder and once.
-    """
-    root = os.path.realpath(folder)
-    seen: Set[Tuple[int, int]] = set()
-    waiting = [(folder, root)]
-    while waiting:
-        path, real = waiting.pop()
-        try:
-            found = os.stat(real)
-            is_folder = stat.S_ISDIR(found.st_mode)
-            why_not = _why_left_out(root, real, found, seen)
-            names = os.listdir(real) if is_folder and not why_not else []
-        except (OSError, ValueError) as error:
-            problem = "cannot be read: %s" % (getattr(error, "strerror", None) or error)
-            yield path, real, "a link to nothing" if os.path.islink(path) else problem
-            continue
-        if not is_folder or why_not:
-            yield path, real, why_not
-        inner = [(name, os.path.join(path, name)) for name in names if not name.startswith(".")]
-        # What lies in a folder has its place by the whole path, as if folders ended with a slash.
-        inner.sort(key=lambda pair: pair[1] + (os.sep if os.path.isdir(pair[1]) else ""), reverse=True)
-        waiting += [(below, os.path.realpath(os.path.join(real, name))) for name, below in inner]
-
-
-def _why_left_out(root: str, real: str, found: os.stat_result, seen: Set[Tuple[int, int]]) -> str:
-    if os.path.commonpath([root, real]) != root:
-        return "a link out of the folder"
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        return "no regular file"
-    identity = (found.st_dev, found.st_ino)
-    if identity in seen:
-        return "another name of what is read already"
-    seen.add(identity)
-    return ""
 
 
 def _why_unreadable(error: BaseException) -> str:

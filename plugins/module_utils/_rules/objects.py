@@ -9,6 +9,8 @@ Private to the collection gpuwl.sandbox. Source: the Kubernetes API conventions
 
 from typing import Any, Callable, Dict, List
 
+MAX_DOCUMENTS = 1000000  # of one file
+
 # What the rules rely on. None stands for absent, as it does in Kubernetes.
 _SHAPES = {
     "Node": (
@@ -232,6 +234,8 @@ class Documents:
         except Unwanted as error:
             self._complaint = self._complaint or str(error)
         self.count += 1
+        if self.count > MAX_DOCUMENTS:
+            raise Unreadable("it has more than 1,000,000 documents")
 
     @property
     def complaint(self) -> str:

@@ -295,11 +295,14 @@ def must_gather(write, before=""):
         "broken/text.yml": "No resources found",
         "broken/a.json.gz": gzip.compress(NODES)[:-9],
         "broken/cut.descr": DESCRIBED[:900],
+        "broken/bytes.txt": b'{"kind": "\xff"}',
+        "broken/yaml.txt": b"kind: List\nitems: \xff",
+        "broken/nodes.json.xz": lzma.compress(NODES),
     }.items():
         write(content, before + name)
 
 
-BROKEN = {"cut.json", "cut.txt", "text.yml", "a.json.gz", "cut.descr"}
+BROKEN = {"cut.json", "cut.txt", "text.yml", "a.json.gz", "cut.descr", "bytes.txt", "yaml.txt", "nodes.json.xz"}
 LEFT_OUT = {
     "gpu_nodes.labels": "no Kubernetes objects",
     "gpu_nodes.status": "no Kubernetes objects",
