@@ -22,6 +22,9 @@ _SECTIONS = {
     "vgpuManager": False,
     "vgpuDeviceManager": False,
 }
+# (key, operator, value, effect) of what the operands tolerate; a list in the ClusterPolicy replaces it.
+Tolerations = Tuple[Tuple[str, str, str, str], ...]
+DEFAULT_TOLERATIONS: Tolerations = (("nvidia.com/gpu", "Exists", "", "NoSchedule"),)
 _MIG_STRATEGIES = ("none", "single", "mixed")
 
 
@@ -45,6 +48,7 @@ class Policy(NamedTuple):
     # Resource names that the kata plugin was told to use; whether it was told to use the cards' model names.
     kata_aliases: FrozenSet[str]
     kata_models: bool
+    tolerations: Tolerations
 
     def is_enabled(self, section: str) -> bool:
         """Say whether a section such as devicePlugin is enabled."""
@@ -78,7 +82,30 @@ def read_policy(given: Any) -> Policy:
         vgpu_default=_text(vgpu_config, "default", "vgpuDeviceManager.config.default") or "default",
         kata_aliases=aliases,
         kata_models=models,
+        tolerations=_tolerations(_section(spec, "daemonsets").get("tolerations")),
     )
+
+
+def is_tolerated(taint: Tuple[str, str, str], tolerations: Tolerations) -> bool:
+    """Say whether one of some tolerations covers a taint (key, value, effect)."""
+    key, value, effect = taint
+    return any(
+        other_key in (key, "")
+        and other_effect in (effect, "")
+        and (operator == "Exists" or (other_key == key and other_value == value))
+        for other_key, operator, other_value, other_effect in tolerations
+    )
+
+
+def _tolerations(listed: Any) -> Tolerations:
+    found = []
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            key, operator, value, effect = (
+                str(one.get(field) or "") for field in ("key", "operator", "value", "effect")
+            )
+            found.append((key, operator or "Equal", value, effect))
+    return tuple(found) or DEFAULT_TOLERATIONS
 
 
 def _kata_names(spec: Dict[str, Any]) -> Tuple[FrozenSet[str], bool]:

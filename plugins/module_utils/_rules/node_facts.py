@@ -53,6 +53,10 @@ _READ_LABELS = frozenset(
     ]
 )
 
+# The fake GPU Operator's nodes, by the label that puts them into one of its pools.
+FAKE_POOL = "run.ai/simulated-gpu-node-pool"
+_LABELS_OF_OTHERS = (*PCI_LABELS, FAKE_POOL)
+
 _PREFIXES = (DEPLOY_PREFIX, "nvidia.com/mig-")
 
 # The kinds of name that are GPUs, and the use that each belongs to.
@@ -77,6 +81,8 @@ class NodeFacts(NamedTuple):
     ignores: Pairs
     capacity: Pairs
     allocatable: Pairs
+    # (key, value, effect) of those that keep Pods away.
+    taints: Tuple[Tuple[str, str, str], ...] = ()
 
 
 def facts_of(node: Dict[str, Any]) -> NodeFacts:
@@ -87,7 +93,7 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
     metadata, status = node["metadata"], node.get("status") or {}
     labels = metadata.get("labels") or {}
     read = [key for key in labels if key[:11] == RESOURCE_PREFIX and (key in _READ_LABELS or key.startswith(_PREFIXES))]
-    read += [key for key in PCI_LABELS if key in labels]
+    read += [key for key in _LABELS_OF_OTHERS if key in labels]
     annotations = metadata.get("annotations")
     ignores = [key for key in annotations if key.startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
     return NodeFacts(
@@ -95,7 +101,19 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
         tuple((key[len(IGNORE_PREFIX) :], _plain(annotations[key])) for key in sorted(ignores)),
         _resources(status.get("capacity")),
         _resources(status.get("allocatable")),
+        _taints((node.get("spec") or {}).get("taints")),
     )
+
+
+def _taints(listed: Any) -> Tuple[Tuple[str, str, str], ...]:
+    """Return the taints that keep a DaemonSet's Pods away, but for those of the node's health, which such Pods tolerate."""
+    found = set()
+    for taint in listed or ():
+        if isinstance(taint, dict) and taint.get("effect") in ("NoSchedule", "NoExecute"):
+            key = str(taint.get("key") or "")
+            if not key.startswith("node.kubernetes.io/"):
+                found.add((key, str(taint.get("value") or ""), taint["effect"]))
+    return tuple(sorted(found))
 
 
 def _resources(listed: Any) -> Pairs:

@@ -10,9 +10,13 @@ import json
 from typing import Any, Dict, List, Optional
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import Cluster
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import Policy
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import (
+    DEFAULT_TOLERATIONS,
+    Policy,
+    is_tolerated,
+)
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, Draft
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_facts import NodeFacts, NodeView
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_facts import FAKE_POOL, NodeFacts, NodeView
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import shell_word
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
     DEPLOY_PREFIX,
@@ -50,7 +54,7 @@ def relabel(key: str, value: Optional[str] = None) -> str:
 def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     """Return the command that sets sections of the ClusterPolicy's spec."""
     name = shell_word(policy.name if policy else "cluster-policy")
-    patch = json.dumps({"spec": wish}, separators=(",", ":"))
+    patch = json.dumps({"spec": wish}, separators=(",", ":")).replace("'", "\\u0027").replace(NODE, "\\u007bnode}")
     return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
 
 
@@ -69,6 +73,9 @@ class Case:
         self.view = NodeView(facts)
         labels = self.view.labels
         self.offered_by_dra = offered_by_dra
+        tolerations = self.policy.tolerations if self.policy else DEFAULT_TOLERATIONS
+        # Taints that keep the operands' Pods away; one that came later leaves those that ran already.
+        self.taints = [taint for taint in facts.taints if not is_tolerated(taint, tolerations)]
         self.present = has_gpu(labels)
         self.off = operands_disabled(labels)
         self.uses = self.view.live_uses()
@@ -124,7 +131,12 @@ class Case:
         return found
 
     def managed(self) -> bool:
-        """Say whether a GPU Operator is there at all: it has left deploy labels, or its ClusterPolicy is known."""
+        """Say whether a GPU Operator looks after the node: it has left deploy labels, or its ClusterPolicy is known.
+
+        The fake one of Run:ai sets two of the labels, for its own DaemonSets.
+        """
+        if FAKE_POOL in self.view.labels:
+            return False
         return self.policy is not None or any(self.view.deploy(operand) is not None for operand in known_operands())
 
     def state(self, what: str) -> str:

@@ -7,7 +7,7 @@ Private to the collection gpuwl.sandbox. Sources: with each rule in rule_pages.p
 """
 
 import json
-from typing import Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
@@ -163,61 +163,70 @@ def judge_deploy_labels(case: Case) -> List[Draft]:
 
 
 def _values(case: Case) -> List[Draft]:
-    """Judge deploy labels of this node's operands that are not "true"."""
-    drafts = []
+    """Judge deploy labels of this node's operands that are not "true"; operands of which the same is to say, together."""
     wanted = set(case.wanted()) if case.workload else set(known_operands())
     wanted |= {"mig-manager"} if case.workload == WORKLOADS[0] else set()
+    held: Dict[Tuple[str, str, str, str], List[str]] = {}
     for key, value in sorted(case.view.labels.items()):
         operand = key[len(DEPLOY_PREFIX) :] if key.startswith(DEPLOY_PREFIX) else ""
-        if operand not in wanted or value == "true":
-            continue
-        evidence = case.view.evidence(key)
-        remedy = relabel(key, "true")
-        if value == "false":
-            message = f"the operand {operand} is off on purpose"
-            drafts.append(draft("operand-off", "info", message, remedy, evidence))
-        elif value == "":
-            drafts += _blocked(case, key, operand)
-        elif "paused-for-" in str(value):
-            drafts.append(_paused(case, key, operand))
-        elif not (operand == "driver" and value == "pre-installed"):
-            message = f'the operand {operand} does not run: its deploy label is {json.dumps(value)}, and only "true" starts it'
-            drafts.append(draft("operand-label-invalid", "warning", message, remedy, evidence))
+        if operand in wanted and value != "true":
+            told = _held(case, operand, value)
+            if told:
+                held.setdefault(told, []).append(operand)
+    drafts = []
+    for (rule, severity, words, state), operands in held.items():
+        keys = [DEPLOY_PREFIX + operand for operand in operands]
+        remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys) + " --overwrite"
+        message = f"{words}: {', '.join(operands)}"
+        drafts.append(draft(rule, severity, message, remedy, case.view.evidence(*keys, state)))
     return drafts
 
 
-def _blocked(case: Case, key: str, operand: str) -> List[Draft]:
+def _held(case: Case, operand: str, value: Any) -> Optional[Tuple[str, str, str, str]]:
+    """Return (rule, severity, words, label that tells of the state) for a deploy label; None if it is no fault."""
+    if value == "false":
+        return "operand-off", "info", "taken off the node on purpose", ""
+    if value == "":
+        return _blocked(case, operand)
+    if "paused-for-" in str(value):
+        return _paused(case, str(value))
+    if operand == "driver" and value == "pre-installed":
+        return None
+    words = f'not running, as the deploy label is {json.dumps(value)} and only "true" starts an operand'
+    return "operand-label-invalid", "warning", words, ""
+
+
+def _blocked(case: Case, operand: str) -> Optional[Tuple[str, str, str, str]]:
     """An empty value: before 26.7 the operator honours it for ever, since then only for mig-manager.
 
     The driver manager stamps it on all operands that never ran on a node, so also on those that have nothing to do there.
     """
     if operand in ("client", "kata-manager") or (operand == "mig-manager" and not can_do_mig(case.view.labels)):
-        return []
+        return None
     severity, when = ("error" if operand in _VITAL else "warning"), ""
     if case.cluster.version >= (26, 7) and operand != "mig-manager":
         if case.cluster.version_text:
-            return []
-        severity, when = "warning", ", if the operator is older than 26.7"
-    message = f"the operand {operand} never starts: its deploy label is empty, and the operator leaves it so{when}"
-    return [draft("operand-blocked", severity, message, relabel(key, "true"), case.view.evidence(key))]
+            return None
+        severity, when = "warning", ", if it is older than 26.7"
+    words = f"never started, as the deploy label is empty and the operator leaves it so{when}"
+    return "operand-blocked", severity, words, ""
 
 
-def _paused(case: Case, key: str, operand: str) -> Draft:
-    value = str(case.view.labels[key])
+def _paused(case: Case, value: str) -> Tuple[str, str, str, str]:
     reason = value.partition("paused-for-")[2].partition("-")[0]
+    left = "the pause was left behind"
     if reason in ("mig", "vgpu"):
         state, under_way = f"nvidia.com/{reason}.config.state", case.unfinished(reason)
-        left = "the pause was left behind"
     else:
         state, under_way = (
             UPGRADE_STATE,
             case.view.labels.get(UPGRADE_STATE) not in (None, "upgrade-done", "upgrade-failed"),
         )
-        left = "the pause was left behind, unless the driver's Pod is starting just now"
-    message = f"the operand {operand} is paused ({value})"
-    message += "" if under_way else f", and {state} does not say that a change is under way: {left}"
-    evidence = case.view.evidence(key, state)
-    return draft("operand-paused", "info" if under_way else "warning", message, relabel(key, "true"), evidence)
+        left += ", unless the driver's Pod is starting just now"
+    if under_way:
+        return "operand-paused", "info", f"{value}, as {state} says too", state
+    words = f"{value}, and {state} does not say that a change is under way ({left})"
+    return "operand-paused", "warning", words, state
 
 
 def _without_label(case: Case) -> List[str]:

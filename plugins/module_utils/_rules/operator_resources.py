@@ -8,7 +8,7 @@ information. Sources: with each rule in rule_pages.py.
 """
 
 import json
-from typing import Any, List
+from typing import Any, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
@@ -109,8 +109,8 @@ def _several(case: Case) -> Draft:
     message = f"the node offers GPUs for several uses at once, and one GPU serves one: {kinds}"
     stay = case.workload if case.workload in case.uses else min(case.uses)
     remedy = clear_resources([name for name in names if name not in case.uses[stay or ""]])
-    # Without label and operator, KubeVirt's own plugin may give VMs some of the node's GPUs by NVIDIA's names.
-    severity = "error" if view.label is not None or case.managed() else "warning"
+    # Without label and operator, KubeVirt's own plugin or Harvester may give VMs some of the node's GPUs by NVIDIA's names.
+    severity = "error" if view.label is not None or case.managed() else "info"
     return draft("several-kinds", severity, message, remedy, view.evidence(WORKLOAD_LABEL, *names))
 
 
@@ -206,8 +206,27 @@ def _nothing(case: Case) -> List[Draft]:
     message += f" ({'; '.join(reasons)})" if reasons else ""
     names = sorted(view.classes)
     evidence = view.evidence(WORKLOAD_LABEL, DEPLOY_PREFIX + plugin, "nvidia.com/vgpu.config.state", *names)
+    remedy = look_at(_app(case))
+    if case.taints and case.managed():
+        evidence["spec.taints"] = ", ".join(_taint_words(taint) for taint in case.taints)
+        remedy = _tolerate(case)
     severity = "warning" if left_over else "error"
-    return [draft("no-resource", severity, message, look_at(_app(case)), evidence)]
+    return [draft("no-resource", severity, message, remedy, evidence)]
+
+
+def _taint_words(taint: Tuple[str, str, str]) -> str:
+    key, value, effect = taint
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _tolerate(case: Case) -> str:
+    """Return how the operands come to tolerate the taints of a node, beside those that they do already."""
+    if not case.policy:
+        return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
+    fields = ("key", "operator", "value", "effect")
+    every = [*case.policy.tolerations, *((key, "Exists", "", effect) for key, _value, effect in case.taints)]
+    listed = [{field: word for field, word in zip(fields, one) if word} for one in every]
+    return patch_policy(case.policy, daemonsets={"tolerations": listed})
 
 
 def _may_be_offered(case: Case) -> bool:
@@ -253,6 +272,9 @@ def _reasons(case: Case, plugin: str) -> List[str]:
             reasons.append("vgpuDeviceManager.enabled is false, so nothing makes vGPU devices")
     if case.workload == WORKLOADS[1] and case.policy and not case.policy.is_enabled("vfioManager"):
         reasons.append("vfioManager.enabled is false, so the host has to bind its GPUs to vfio-pci")
+    if case.taints and case.managed():
+        unless = "" if case.policy else ", unless the ClusterPolicy's daemonsets.tolerations name it"
+        reasons.append("a taint keeps the operator's Pods away" + unless)
     if case.view.live_of(COMPANION):
         reasons.append("only companion functions of GPUs are offered: " + _listed(case.view.live_of(COMPANION)))
     if case.workload == WORKLOADS[0] and not case.cluster.saw_slices:

@@ -69,8 +69,8 @@ RULE_PAGES: Dict[str, RulePage] = {
         _BOTH,
         "The node advertises no GPU of the kind it is for.",
         "Requests for this node's GPUs wait for ever while its cards are idle: the device plugin of its use has not"
-        " registered them. A warning while the name of an earlier use is still in the capacity, as in the minutes"
-        " after a change.",
+        " registered them, or a taint keeps its Pod away. A warning while the name of an earlier use is still in the"
+        " capacity, as in the minutes after a change.",
         "NVIDIA/gpu-operator cmd/nvidia-validator/main.go, plugin-validation; issues 447, 527, 554 and 1375 there",
         "nvidia.com/gpu.workload.config: vm-vgpu, and no vGPU type in status.allocatable",
     ),
@@ -87,12 +87,12 @@ RULE_PAGES: Dict[str, RulePage] = {
         'nvidia.com/gpu.workload.config: vm-passthrough, status.allocatable: {nvidia.com/gpu: "4"}',
     ),
     "several-kinds": RulePage(
-        "error or warning",
+        "error or info",
         _OPERATOR,
         "GPUs for several uses are above 0 at once: for containers, whole for VMs, or divided into vGPUs.",
         "A node has one use, and vfio-pci takes all its GPUs. Two live kinds mean that one plugin runs that should not,"
-        " or that a status was written by hand. Names that stand at 0 are residue and no conflict. A warning on a node"
-        " with neither a workload label nor an operator, where KubeVirt's own plugin may give VMs some of its GPUs.",
+        " or that a status was written by hand. Names that stand at 0 are residue and no conflict. Information on a"
+        " node with neither a workload label nor an operator, where KubeVirt's own plugin or Harvester may give VMs some of its GPUs.",
         "NVIDIA/cloud-native-docs gpu-operator/gpu-operator-kubevirt.rst; gpu-operator issues 550 and 1995",
         'status.allocatable: {nvidia.com/gpu: "4", nvidia.com/NVIDIA_A10-12Q: "4"}',
     ),

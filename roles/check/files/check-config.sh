@@ -1522,25 +1522,27 @@ Private to the collection gpuwl.sandbox. Source: the Kubernetes API conventions
 
 from typing import Any, Callable, Dict, List
 
+MAX_DOCUMENTS = 1000000  # of one file
+
 # What the rules rely on. None stands for absent, as it does in Kubernetes.
 _SHAPES = {
     "Node": (
-        ("metadata.labels", dict),
-        ("spec", dict),
-        ("spec.taints", list),
-        ("status", dict),
-        ("status.capacity", dict),
-        ("status.allocatable", dict),
+        ("metadata.labels", "metadata", "labels", dict),
+        ("spec", "spec", "", dict),
+        ("spec.taints", "spec", "taints", list),
+        ("status", "status", "", dict),
+        ("status.capacity", "status", "capacity", dict),
+        ("status.allocatable", "status", "allocatable", dict),
     ),
     "Pod": (
-        ("metadata.labels", dict),
-        ("spec", dict),
-        ("spec.containers", list),
-        ("spec.initContainers", list),
-        ("spec.nodeSelector", dict),
-        ("spec.tolerations", list),
-        ("spec.affinity", dict),
-        ("status", dict),
+        ("metadata.labels", "metadata", "labels", dict),
+        ("spec", "spec", "", dict),
+        ("spec.containers", "spec", "containers", list),
+        ("spec.initContainers", "spec", "initContainers", list),
+        ("spec.nodeSelector", "spec", "nodeSelector", dict),
+        ("spec.tolerations", "spec", "tolerations", list),
+        ("spec.affinity", "spec", "affinity", dict),
+        ("status", "status", "", dict),
     ),
 }
 # The API groups of the kinds that rules ask for; what is not named here is of the core API.
@@ -1745,6 +1747,8 @@ class Documents:
         except Unwanted as error:
             self._complaint = self._complaint or str(error)
         self.count += 1
+        if self.count > MAX_DOCUMENTS:
+            raise Unreadable("it has more than 1,000,000 documents")
 
     @property
     def complaint(self) -> str:
@@ -1776,10 +1780,9 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name.strip():
         raise Unreadable(f"{where} is a {kind} without a name (metadata.name)")
-    for path, expected in _SHAPES[kind]:
-        outer, dot, inner = path.partition(".")
+    for path, outer, inner, expected in _SHAPES[kind]:
         value = item.get(outer)
-        if dot:
+        if inner:
             value = (value or {}).get(inner)
         if value is not None and not isinstance(value, expected):
             raise Unreadable(f"{kind} {_brief(name)}: {path} must be {_JSON_TYPES[expected]}, not {json_type(value)}")
@@ -1820,15 +1823,17 @@ def _brief(text: str) -> str:
 
 
 # -------------------- archives.py
-"""Reads gzip and tar as streams: nothing is put on disk, and no header can ask for memory.
+"""Looks into folders, and into gzip and tar as streams: nothing is put on disk, and no header can ask for memory.
 
 Private to the collection gpuwl.sandbox. Sources of the forms: RFC 1952 (gzip), and POSIX
 pax with GNU tar's long names. Not tarfile, which keeps every member and reads
 a header of any length into memory.
 """
 
+import os
+import stat
 import zlib
-from typing import Callable, Dict, Iterator, Tuple
+from typing import Callable, Dict, Iterator, Set, Tuple
 
 
 MAX_MEMBERS = 100000  # of one archive
@@ -2058,6 +2063,45 @@ def _why_not(kind: bytes, name: str) -> str:
     return 'a name with ".."' if ".." in name.replace("\\", "/").split("/") else ""
 
 
+def files_below(folder: str) -> Iterator[Tuple[str, str, str]]:
+    """Give (path, real path, why it is not read or "") for what is in a folder at any depth, ascending by path.
+
+    Hidden files and folders are left out. A link counts as what it leads to, within the folder and once.
+    """
+    root = os.path.realpath(folder)
+    seen: Set[Tuple[int, int]] = set()
+    waiting = [(folder, root)]
+    while waiting:
+        path, real = waiting.pop()
+        try:
+            found = os.stat(real)
+            is_folder = stat.S_ISDIR(found.st_mode)
+            why_not = _why_left_out(root, real, found, seen)
+            names = os.listdir(real) if is_folder and not why_not else []
+        except (OSError, ValueError) as error:
+            problem = "cannot be read: %s" % (getattr(error, "strerror", None) or error)
+            yield path, real, "a link to nothing" if os.path.islink(path) else problem
+            continue
+        if not is_folder or why_not:
+            yield path, real, why_not
+        inner = [(name, os.path.join(path, name)) for name in names if not name.startswith(".")]
+        # What lies in a folder has its place by the whole path, as if folders ended with a slash.
+        inner.sort(key=lambda pair: pair[1] + (os.sep if os.path.isdir(pair[1]) else ""), reverse=True)
+        waiting += [(below, os.path.realpath(os.path.join(real, name))) for name, below in inner]
+
+
+def _why_left_out(root: str, real: str, found: os.stat_result, seen: Set[Tuple[int, int]]) -> str:
+    if os.path.commonpath([root, real]) != root:
+        return "a link out of the folder"
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        return "no regular file"
+    identity = (found.st_dev, found.st_ino)
+    if identity in seen:
+        return "another name of what is read already"
+    seen.add(identity)
+    return ""
+
+
 # -------------------- json_dump.py
 """Reads Kubernetes objects from JSON, one object at a time.
 
@@ -2077,12 +2121,13 @@ from typing import Any, Dict, Tuple
 
 CHUNK = 1 << 20  # bytes read at once
 MAX_ITEM = 8 << 20  # characters of one value; etcd takes objects of 1.5 MiB
-MAX_WIDE = 20 << 20  # bytes in memory of the text of one value
-MAX_VALUES = 400000  # in one value: "[{},{},...]" takes thirty times the memory of its text
+MAX_WIDE = 5 << 20  # the same of text with an emoji in it, which takes four bytes of memory for each character
+MAX_VALUES = 200000  # in one value: "[{},{},...]" takes thirty times the memory of its text
+MAX_PROPERTIES = 10000  # of an outermost object
 MAX_LEVELS = 200  # of objects and arrays within each other
 
 TOO_LARGE = "an item of it is larger than 8 MiB, no Kubernetes object is"
-TOO_MANY = "an item of it has more than 400,000 values, no Kubernetes object has"
+TOO_MANY = "an item of it has more than 200,000 values, no Kubernetes object has"
 TOO_DEEP = "it is nested too deeply, more than 200 levels"
 
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
@@ -2131,6 +2176,8 @@ def read_object(text: "Text", collector: Collector) -> Tuple[Dict[str, Any], boo
             size += text.place() - begun
         if size > MAX_ITEM:
             raise Unreadable(TOO_LARGE)
+        if len(top) > MAX_PROPERTIES:
+            raise Unreadable(TOO_MANY)
         more = text.expect(",}") == ","
     return top, has_items
 
@@ -2167,6 +2214,7 @@ class Text:
         self._scan = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=parse_int).raw_decode
         self._held = self._decode(head)
         self._dropped = 0
+        self._usual = 0  # characters of the last value
         self._ended = False
         self.at = 0
         self._fill(chunk)
@@ -2208,12 +2256,16 @@ class Text:
         time with twice as much, so that one giant value costs its size and not its square.
         """
         more = self._chunk
+        if len(self._held) - self.at < self._usual and not self._ended:
+            # Likely cut off: a failed try takes longer, for its error counts the lines before.
+            self._fill(more)
         while True:
             try:
                 result, end = self._scan(self._held, self.at)
                 # A number may go on behind what is held: 1|2, 1|.5, 1.|5, 1e|5, 1e-|5.
                 if end + 3 <= len(self._held) or self._ended:
                     self._check(result, end, levels)
+                    self._usual = end - self.at
                     self.at = end
                     return result
             except json.JSONDecodeError as error:
@@ -2258,9 +2310,9 @@ class Text:
 
     def _grow(self, size: int) -> None:
         """Read on within a value, up to the limits of one."""
-        left = MAX_ITEM + CHUNK - (len(self._held) - self.at)
-        # One emoji makes four bytes of each character: of such text, memory allows 5 MiB.
-        if left <= CHUNK or sys.getsizeof(self._held) > MAX_WIDE:
+        is_wide = sys.getsizeof(self._held) > 3 * len(self._held)
+        left = (MAX_WIDE if is_wide else MAX_ITEM) + CHUNK - (len(self._held) - self.at)
+        if left <= CHUNK:
             raise Unreadable(TOO_LARGE)
         self._fill(min(size, left))
 
@@ -2540,6 +2592,7 @@ built from the parser's events, so that neither a long List nor an alias bomb ta
 import importlib
 import math
 import re
+import sys
 from typing import Any, Dict, Iterator, List, Tuple
 
 
@@ -2552,7 +2605,7 @@ _LOOKS_LIKE = re.compile(
 _BEGINS_LIKE = re.compile(
     r"""\A(?:[ \t]*(?:[#%].*|---[ \t]*(?:#.*)?|\.\.\.[ \t]*)?\r?\n)*(?:---[ \t]+)?[ \t]*["']?[A-Za-z][\w./-]*["']?[ \t]*:(?:[ \t\r\n]|\Z)"""
 )
-_VALUE_COST = 20  # characters that a value counts for besides its text, about what it takes in memory
+_VALUE_COST = 40  # characters that a value counts for besides its text, about what it takes in memory
 
 
 def looks_like_yaml(head: str) -> bool:
@@ -2597,7 +2650,7 @@ def _yaml_problem(error: Any, end: int) -> str:
 class _Feed:
     """Gives text to the parser and stops it within a value that has no end.
 
-    since: the characters given since the parser's last event; end: those of the whole text, -1 until it ended.
+    since: the bytes given since the parser's last event; end: those of the whole text, -1 until it ended.
     """
 
     def __init__(self, text: Text) -> None:
@@ -2611,7 +2664,7 @@ class _Feed:
         if self.since > MAX_ITEM:
             raise Unreadable(TOO_LARGE)
         piece = self._text.read(1 << 14)
-        self.since += len(piece)
+        self.since += sys.getsizeof(piece)  # the parser holds bytes, more than one for a character beyond ASCII
         self._given += len(piece)
         if not piece:
             self.end = self._given
@@ -2838,7 +2891,7 @@ import os
 import re
 import stat
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 
 MAX_SIZE = 4 << 30
@@ -2846,7 +2899,7 @@ MAX_LEFT_OUT = 1000  # sources that only say that something was left out
 MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told
-_PROMISING = re.compile(r"\.(?:json|ya?ml)(?:\.gz)?$", re.IGNORECASE)
+_PROMISING = re.compile(r"\.(?:json|ya?ml)(?:\.(?:gz|bz2|xz|zip|zst))?$", re.IGNORECASE)
 _LOOKS_LIKE_JSON = re.compile(r'\s*\{\s*"(?:apiVersion|kind|items|metadata|spec|status)"\s*:')
 _READ = "read are JSON, YAML, the text of `kubectl describe node`, and these in gzip or tar"
 
@@ -2895,8 +2948,13 @@ def read_inputs(
     Returns what was looked at, in the order of reading. Raises nothing for bad input.
     """
 
+    bound: Dict[str, Callable[[Dict[str, Any]], None]] = {}
+    bound_to: Optional[Source] = None
+
     def make(source: Source) -> Collector:
-        bound = {kind: _bound(take, source) for kind, take in takers.items()}
+        nonlocal bound, bound_to
+        if source is not bound_to:  # once for all documents of a file, of which there may be very many
+            bound, bound_to = {kind: _bound(take, source) for kind, take in takers.items()}, source
         return Intake(bound, source.counts)
 
     return read_paths(paths, make, max_size, progress)[0]
@@ -2945,7 +3003,7 @@ class _Reading:
             source.error = "expected the path of a file or folder"
             self._keep(source)
         elif path != "-" and os.path.isdir(path):
-            for found, name, why_not in _below(path):
+            for found, name, why_not in files_below(path):
                 if self._has_stopped:
                     return
                 inner = Source(found, (path, *found[len(path) :].strip(os.sep).split(os.sep)))
@@ -3080,15 +3138,18 @@ class _Reading:
 
     def _text(self, source: Source, content: Stream, documents: Documents, is_named: bool) -> None:
         """Read a text by its form. Raises Unreadable, and what else reading raises."""
+        begin = content.peek(512).decode("utf-8", "replace")
         try:
             text = Text(content)
             head = text.head(_HEAD)
         except UnicodeDecodeError as error:
+            if _looks_like_objects(begin):
+                raise
             raise NotObjects(_why_unreadable(error), "no text") from None
         source.form = _form(head)
         if source.form == "json":
             # Logs may begin with a brace too.
-            if not is_named and not _LOOKS_LIKE_JSON.match(head):
+            if not is_named and not _looks_like_objects(head):
                 raise NotObjects("")
             text.peek()
             read_json(text, documents)
@@ -3138,6 +3199,12 @@ def _form(head: str) -> str:
     return "describe" if looks_described(head) else ""
 
 
+def _looks_like_objects(head: str) -> bool:
+    """Whether text that nobody promised to be a dump begins like one."""
+    form = _form(head)
+    return bool(_LOOKS_LIKE_JSON.match(head)) if form == "json" else bool(form)
+
+
 def _opened(path: str, is_given: bool) -> Any:
     """Open a file for reading; one that was only found must be a regular file, also by now."""
     if path == "-":
@@ -3153,45 +3220,6 @@ def _opened(path: str, is_given: bool) -> Any:
         os.close(descriptor)
         raise Unreadable("it is no regular file")
     return os.fdopen(descriptor, "rb")
-
-
-def _below(folder: str) -> Iterator[Tuple[str, str, str]]:
-    """Give (path, real path, why it is not read or "") for what is in a folder at any depth, ascending by path.
-
-    Hidden files and folders are left out. A link counts as what it leads to, within the folder and once.
-    """
-    root = os.path.realpath(folder)
-    seen: Set[Tuple[int, int]] = set()
-    waiting = [(folder, root)]
-    while waiting:
-        path, real = waiting.pop()
-        try:
-            found = os.stat(real)
-            is_folder = stat.S_ISDIR(found.st_mode)
-            why_not = _why_left_out(root, real, found, seen)
-            names = os.listdir(real) if is_folder and not why_not else []
-        except (OSError, ValueError) as error:
-            problem = "cannot be read: %s" % (getattr(error, "strerror", None) or error)
-            yield path, real, "a link to nothing" if os.path.islink(path) else problem
-            continue
-        if not is_folder or why_not:
-            yield path, real, why_not
-        inner = [(name, os.path.join(path, name)) for name in names if not name.startswith(".")]
-        # What lies in a folder has its place by the whole path, as if folders ended with a slash.
-        inner.sort(key=lambda pair: pair[1] + (os.sep if os.path.isdir(pair[1]) else ""), reverse=True)
-        waiting += [(below, os.path.realpath(os.path.join(real, name))) for name, below in inner]
-
-
-def _why_left_out(root: str, real: str, found: os.stat_result, seen: Set[Tuple[int, int]]) -> str:
-    if os.path.commonpath([root, real]) != root:
-        return "a link out of the folder"
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        return "no regular file"
-    identity = (found.st_dev, found.st_ino)
-    if identity in seen:
-        return "another name of what is read already"
-    seen.add(identity)
-    return ""
 
 
 def _why_unreadable(error: BaseException) -> str:
@@ -3366,6 +3394,9 @@ _SECTIONS = {
     "vgpuManager": False,
     "vgpuDeviceManager": False,
 }
+# (key, operator, value, effect) of what the operands tolerate; a list in the ClusterPolicy replaces it.
+Tolerations = Tuple[Tuple[str, str, str, str], ...]
+DEFAULT_TOLERATIONS: Tolerations = (("nvidia.com/gpu", "Exists", "", "NoSchedule"),)
 _MIG_STRATEGIES = ("none", "single", "mixed")
 
 
@@ -3389,6 +3420,7 @@ class Policy(NamedTuple):
     # Resource names that the kata plugin was told to use; whether it was told to use the cards' model names.
     kata_aliases: FrozenSet[str]
     kata_models: bool
+    tolerations: Tolerations
 
     def is_enabled(self, section: str) -> bool:
         """Say whether a section such as devicePlugin is enabled."""
@@ -3422,7 +3454,30 @@ def read_policy(given: Any) -> Policy:
         vgpu_default=_text(vgpu_config, "default", "vgpuDeviceManager.config.default") or "default",
         kata_aliases=aliases,
         kata_models=models,
+        tolerations=_tolerations(_section(spec, "daemonsets").get("tolerations")),
     )
+
+
+def is_tolerated(taint: Tuple[str, str, str], tolerations: Tolerations) -> bool:
+    """Say whether one of some tolerations covers a taint (key, value, effect)."""
+    key, value, effect = taint
+    return any(
+        other_key in (key, "")
+        and other_effect in (effect, "")
+        and (operator == "Exists" or (other_key == key and other_value == value))
+        for other_key, operator, other_value, other_effect in tolerations
+    )
+
+
+def _tolerations(listed: Any) -> Tolerations:
+    found = []
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            key, operator, value, effect = (
+                str(one.get(field) or "") for field in ("key", "operator", "value", "effect")
+            )
+            found.append((key, operator or "Equal", value, effect))
+    return tuple(found) or DEFAULT_TOLERATIONS
 
 
 def _kata_names(spec: Dict[str, Any]) -> Tuple[FrozenSet[str], bool]:
@@ -3853,8 +3908,8 @@ RULE_PAGES: Dict[str, RulePage] = {
         _BOTH,
         "The node advertises no GPU of the kind it is for.",
         "Requests for this node's GPUs wait for ever while its cards are idle: the device plugin of its use has not"
-        " registered them. A warning while the name of an earlier use is still in the capacity, as in the minutes"
-        " after a change.",
+        " registered them, or a taint keeps its Pod away. A warning while the name of an earlier use is still in the"
+        " capacity, as in the minutes after a change.",
         "NVIDIA/gpu-operator cmd/nvidia-validator/main.go, plugin-validation; issues 447, 527, 554 and 1375 there",
         "nvidia.com/gpu.workload.config: vm-vgpu, and no vGPU type in status.allocatable",
     ),
@@ -3871,12 +3926,12 @@ RULE_PAGES: Dict[str, RulePage] = {
         'nvidia.com/gpu.workload.config: vm-passthrough, status.allocatable: {nvidia.com/gpu: "4"}',
     ),
     "several-kinds": RulePage(
-        "error or warning",
+        "error or info",
         _OPERATOR,
         "GPUs for several uses are above 0 at once: for containers, whole for VMs, or divided into vGPUs.",
         "A node has one use, and vfio-pci takes all its GPUs. Two live kinds mean that one plugin runs that should not,"
-        " or that a status was written by hand. Names that stand at 0 are residue and no conflict. A warning on a node"
-        " with neither a workload label nor an operator, where KubeVirt's own plugin may give VMs some of its GPUs.",
+        " or that a status was written by hand. Names that stand at 0 are residue and no conflict. Information on a"
+        " node with neither a workload label nor an operator, where KubeVirt's own plugin or Harvester may give VMs some of its GPUs.",
         "NVIDIA/cloud-native-docs gpu-operator/gpu-operator-kubevirt.rst; gpu-operator issues 550 and 1995",
         'status.allocatable: {nvidia.com/gpu: "4", nvidia.com/NVIDIA_A10-12Q: "4"}',
     ),
@@ -4387,6 +4442,10 @@ _READ_LABELS = frozenset(
     ]
 )
 
+# The fake GPU Operator's nodes, by the label that puts them into one of its pools.
+FAKE_POOL = "run.ai/simulated-gpu-node-pool"
+_LABELS_OF_OTHERS = (*PCI_LABELS, FAKE_POOL)
+
 _PREFIXES = (DEPLOY_PREFIX, "nvidia.com/mig-")
 
 # The kinds of name that are GPUs, and the use that each belongs to.
@@ -4411,6 +4470,8 @@ class NodeFacts(NamedTuple):
     ignores: Pairs
     capacity: Pairs
     allocatable: Pairs
+    # (key, value, effect) of those that keep Pods away.
+    taints: Tuple[Tuple[str, str, str], ...] = ()
 
 
 def facts_of(node: Dict[str, Any]) -> NodeFacts:
@@ -4421,7 +4482,7 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
     metadata, status = node["metadata"], node.get("status") or {}
     labels = metadata.get("labels") or {}
     read = [key for key in labels if key[:11] == RESOURCE_PREFIX and (key in _READ_LABELS or key.startswith(_PREFIXES))]
-    read += [key for key in PCI_LABELS if key in labels]
+    read += [key for key in _LABELS_OF_OTHERS if key in labels]
     annotations = metadata.get("annotations")
     ignores = [key for key in annotations if key.startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
     return NodeFacts(
@@ -4429,7 +4490,19 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
         tuple((key[len(IGNORE_PREFIX) :], _plain(annotations[key])) for key in sorted(ignores)),
         _resources(status.get("capacity")),
         _resources(status.get("allocatable")),
+        _taints((node.get("spec") or {}).get("taints")),
     )
+
+
+def _taints(listed: Any) -> Tuple[Tuple[str, str, str], ...]:
+    """Return the taints that keep a DaemonSet's Pods away, but for those of the node's health, which such Pods tolerate."""
+    found = set()
+    for taint in listed or ():
+        if isinstance(taint, dict) and taint.get("effect") in ("NoSchedule", "NoExecute"):
+            key = str(taint.get("key") or "")
+            if not key.startswith("node.kubernetes.io/"):
+                found.add((key, str(taint.get("value") or ""), taint["effect"]))
+    return tuple(sorted(found))
 
 
 def _resources(listed: Any) -> Pairs:
@@ -4555,7 +4628,7 @@ def relabel(key: str, value: Optional[str] = None) -> str:
 def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     """Return the command that sets sections of the ClusterPolicy's spec."""
     name = shell_word(policy.name if policy else "cluster-policy")
-    patch = json.dumps({"spec": wish}, separators=(",", ":"))
+    patch = json.dumps({"spec": wish}, separators=(",", ":")).replace("'", "\\u0027").replace(NODE, "\\u007bnode}")
     return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
 
 
@@ -4574,6 +4647,9 @@ class Case:
         self.view = NodeView(facts)
         labels = self.view.labels
         self.offered_by_dra = offered_by_dra
+        tolerations = self.policy.tolerations if self.policy else DEFAULT_TOLERATIONS
+        # Taints that keep the operands' Pods away; one that came later leaves those that ran already.
+        self.taints = [taint for taint in facts.taints if not is_tolerated(taint, tolerations)]
         self.present = has_gpu(labels)
         self.off = operands_disabled(labels)
         self.uses = self.view.live_uses()
@@ -4629,7 +4705,12 @@ class Case:
         return found
 
     def managed(self) -> bool:
-        """Say whether a GPU Operator is there at all: it has left deploy labels, or its ClusterPolicy is known."""
+        """Say whether a GPU Operator looks after the node: it has left deploy labels, or its ClusterPolicy is known.
+
+        The fake one of Run:ai sets two of the labels, for its own DaemonSets.
+        """
+        if FAKE_POOL in self.view.labels:
+            return False
         return self.policy is not None or any(self.view.deploy(operand) is not None for operand in known_operands())
 
     def state(self, what: str) -> str:
@@ -4687,7 +4768,7 @@ Private to the collection gpuwl.sandbox. Sources: with each rule in rule_pages.p
 """
 
 import json
-from typing import Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 
 # Without these no GPU of the node can be used.
@@ -4824,61 +4905,70 @@ def judge_deploy_labels(case: Case) -> List[Draft]:
 
 
 def _values(case: Case) -> List[Draft]:
-    """Judge deploy labels of this node's operands that are not "true"."""
-    drafts = []
+    """Judge deploy labels of this node's operands that are not "true"; operands of which the same is to say, together."""
     wanted = set(case.wanted()) if case.workload else set(known_operands())
     wanted |= {"mig-manager"} if case.workload == WORKLOADS[0] else set()
+    held: Dict[Tuple[str, str, str, str], List[str]] = {}
     for key, value in sorted(case.view.labels.items()):
         operand = key[len(DEPLOY_PREFIX) :] if key.startswith(DEPLOY_PREFIX) else ""
-        if operand not in wanted or value == "true":
-            continue
-        evidence = case.view.evidence(key)
-        remedy = relabel(key, "true")
-        if value == "false":
-            message = f"the operand {operand} is off on purpose"
-            drafts.append(draft("operand-off", "info", message, remedy, evidence))
-        elif value == "":
-            drafts += _blocked(case, key, operand)
-        elif "paused-for-" in str(value):
-            drafts.append(_paused(case, key, operand))
-        elif not (operand == "driver" and value == "pre-installed"):
-            message = f'the operand {operand} does not run: its deploy label is {json.dumps(value)}, and only "true" starts it'
-            drafts.append(draft("operand-label-invalid", "warning", message, remedy, evidence))
+        if operand in wanted and value != "true":
+            told = _held(case, operand, value)
+            if told:
+                held.setdefault(told, []).append(operand)
+    drafts = []
+    for (rule, severity, words, state), operands in held.items():
+        keys = [DEPLOY_PREFIX + operand for operand in operands]
+        remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys) + " --overwrite"
+        message = f"{words}: {', '.join(operands)}"
+        drafts.append(draft(rule, severity, message, remedy, case.view.evidence(*keys, state)))
     return drafts
 
 
-def _blocked(case: Case, key: str, operand: str) -> List[Draft]:
+def _held(case: Case, operand: str, value: Any) -> Optional[Tuple[str, str, str, str]]:
+    """Return (rule, severity, words, label that tells of the state) for a deploy label; None if it is no fault."""
+    if value == "false":
+        return "operand-off", "info", "taken off the node on purpose", ""
+    if value == "":
+        return _blocked(case, operand)
+    if "paused-for-" in str(value):
+        return _paused(case, str(value))
+    if operand == "driver" and value == "pre-installed":
+        return None
+    words = f'not running, as the deploy label is {json.dumps(value)} and only "true" starts an operand'
+    return "operand-label-invalid", "warning", words, ""
+
+
+def _blocked(case: Case, operand: str) -> Optional[Tuple[str, str, str, str]]:
     """An empty value: before 26.7 the operator honours it for ever, since then only for mig-manager.
 
     The driver manager stamps it on all operands that never ran on a node, so also on those that have nothing to do there.
     """
     if operand in ("client", "kata-manager") or (operand == "mig-manager" and not can_do_mig(case.view.labels)):
-        return []
+        return None
     severity, when = ("error" if operand in _VITAL else "warning"), ""
     if case.cluster.version >= (26, 7) and operand != "mig-manager":
         if case.cluster.version_text:
-            return []
-        severity, when = "warning", ", if the operator is older than 26.7"
-    message = f"the operand {operand} never starts: its deploy label is empty, and the operator leaves it so{when}"
-    return [draft("operand-blocked", severity, message, relabel(key, "true"), case.view.evidence(key))]
+            return None
+        severity, when = "warning", ", if it is older than 26.7"
+    words = f"never started, as the deploy label is empty and the operator leaves it so{when}"
+    return "operand-blocked", severity, words, ""
 
 
-def _paused(case: Case, key: str, operand: str) -> Draft:
-    value = str(case.view.labels[key])
+def _paused(case: Case, value: str) -> Tuple[str, str, str, str]:
     reason = value.partition("paused-for-")[2].partition("-")[0]
+    left = "the pause was left behind"
     if reason in ("mig", "vgpu"):
         state, under_way = f"nvidia.com/{reason}.config.state", case.unfinished(reason)
-        left = "the pause was left behind"
     else:
         state, under_way = (
             UPGRADE_STATE,
             case.view.labels.get(UPGRADE_STATE) not in (None, "upgrade-done", "upgrade-failed"),
         )
-        left = "the pause was left behind, unless the driver's Pod is starting just now"
-    message = f"the operand {operand} is paused ({value})"
-    message += "" if under_way else f", and {state} does not say that a change is under way: {left}"
-    evidence = case.view.evidence(key, state)
-    return draft("operand-paused", "info" if under_way else "warning", message, relabel(key, "true"), evidence)
+        left += ", unless the driver's Pod is starting just now"
+    if under_way:
+        return "operand-paused", "info", f"{value}, as {state} says too", state
+    words = f"{value}, and {state} does not say that a change is under way ({left})"
+    return "operand-paused", "warning", words, state
 
 
 def _without_label(case: Case) -> List[str]:
@@ -4978,7 +5068,7 @@ information. Sources: with each rule in rule_pages.py.
 """
 
 import json
-from typing import Any, List
+from typing import Any, List, Tuple
 
 
 _PLUGIN_SECTIONS = {
@@ -5054,8 +5144,8 @@ def _several(case: Case) -> Draft:
     message = f"the node offers GPUs for several uses at once, and one GPU serves one: {kinds}"
     stay = case.workload if case.workload in case.uses else min(case.uses)
     remedy = clear_resources([name for name in names if name not in case.uses[stay or ""]])
-    # Without label and operator, KubeVirt's own plugin may give VMs some of the node's GPUs by NVIDIA's names.
-    severity = "error" if view.label is not None or case.managed() else "warning"
+    # Without label and operator, KubeVirt's own plugin or Harvester may give VMs some of the node's GPUs by NVIDIA's names.
+    severity = "error" if view.label is not None or case.managed() else "info"
     return draft("several-kinds", severity, message, remedy, view.evidence(WORKLOAD_LABEL, *names))
 
 
@@ -5151,8 +5241,27 @@ def _nothing(case: Case) -> List[Draft]:
     message += f" ({'; '.join(reasons)})" if reasons else ""
     names = sorted(view.classes)
     evidence = view.evidence(WORKLOAD_LABEL, DEPLOY_PREFIX + plugin, "nvidia.com/vgpu.config.state", *names)
+    remedy = look_at(_app(case))
+    if case.taints and case.managed():
+        evidence["spec.taints"] = ", ".join(_taint_words(taint) for taint in case.taints)
+        remedy = _tolerate(case)
     severity = "warning" if left_over else "error"
-    return [draft("no-resource", severity, message, look_at(_app(case)), evidence)]
+    return [draft("no-resource", severity, message, remedy, evidence)]
+
+
+def _taint_words(taint: Tuple[str, str, str]) -> str:
+    key, value, effect = taint
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _tolerate(case: Case) -> str:
+    """Return how the operands come to tolerate the taints of a node, beside those that they do already."""
+    if not case.policy:
+        return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
+    fields = ("key", "operator", "value", "effect")
+    every = [*case.policy.tolerations, *((key, "Exists", "", effect) for key, _value, effect in case.taints)]
+    listed = [{field: word for field, word in zip(fields, one) if word} for one in every]
+    return patch_policy(case.policy, daemonsets={"tolerations": listed})
 
 
 def _may_be_offered(case: Case) -> bool:
@@ -5198,6 +5307,9 @@ def _reasons(case: Case, plugin: str) -> List[str]:
             reasons.append("vgpuDeviceManager.enabled is false, so nothing makes vGPU devices")
     if case.workload == WORKLOADS[1] and case.policy and not case.policy.is_enabled("vfioManager"):
         reasons.append("vfioManager.enabled is false, so the host has to bind its GPUs to vfio-pci")
+    if case.taints and case.managed():
+        unless = "" if case.policy else ", unless the ClusterPolicy's daemonsets.tolerations name it"
+        reasons.append("a taint keeps the operator's Pods away" + unless)
     if case.view.live_of(COMPANION):
         reasons.append("only companion functions of GPUs are offered: " + _listed(case.view.live_of(COMPANION)))
     if case.workload == WORKLOADS[0] and not case.cluster.saw_slices:
@@ -5433,7 +5545,9 @@ def _mig_layout(case: Case, strategy: Optional[str], slices: List[str]) -> List[
     else:
         return []
     evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, MIG_STRATEGY, *sorted(case.view.live))
-    return [draft("mig-config-mismatch", "error", message, relabel(MIG_CONFIG, "all-" + found), evidence)]
+    known = mig_config("all-" + found)
+    remedy = relabel(MIG_CONFIG, "all-" + found) if known else look_at("nvidia-mig-manager")
+    return [draft("mig-config-mismatch", "error", message, remedy, evidence)]
 
 
 def _not_single(case: Case, wish: str) -> Draft:

@@ -31,7 +31,7 @@ HOSTILE = [
     "x{a,b}7",
     "-",
 ]
-legal = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,8}[a-z0-9])?\Z")
+legal = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,8}[a-z0-9])?", fullmatch=True)
 
 
 def expanded(words, folder="."):

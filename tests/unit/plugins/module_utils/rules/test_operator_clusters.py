@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Clusters of every kind: without an operator, made up, with DRA; and what is said of what was read and assumed."""
 
+import json
+
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_report import assumed, not_judged, told
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operator_builders import (
@@ -11,6 +13,7 @@ from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.ope
     NOTHING_BESIDE,
     OFFERED,
     PASSTHROUGH,
+    SANDBOX_OFF,
     SANDBOX_ON,
     VGPU,
     bare,
@@ -84,6 +87,15 @@ def test_clusters_without_an_operator_are_judged_without_noise():
     # KubeVirt's own plugin: names that an administrator chose.
     assert verdict(bare(None, {"TU104GL_Tesla_T4": "1"}), NOTHING_BESIDE) == ["info unknown-resource"]
     assert verdict(bare(PASSTHROUGH, {"GA102GL_A10": "1"}), NOTHING_BESIDE) == []
+    # The fake GPU Operator sets two deploy labels of the real one's.
+    fake = {
+        **gfd,
+        "run.ai/simulated-gpu-node-pool": "default",
+        "gpu.deploy.dcgm-exporter": "true",
+        "gpu.deploy.device-plugin": "true",
+    }
+    for around in (NOTHING_BESIDE, SANDBOX_OFF):
+        assert verdict(bare(None, {"gpu": "8"}, labels={**fake, NFD: ...}), around) == []
     # What a key that no operator knows says is nobody's business.
     assert verdict(bare(None, {"gpu": "8"}, labels={"gpu.deploy.nvsm": ""}), NOTHING_BESIDE) == []
 
@@ -140,3 +152,48 @@ def test_what_was_read_and_assumed_is_said(version, words):
     found = outcome(node(), NOTHING_BESIDE)
     assert [words.split()[0] for words in assumed(found.clusters)] == ["sandboxWorkloads.enabled", "operator"]
     assert {one["kind"] for one in not_judged(found)} == {"ClusterPolicy", "Deployment", "ResourceSlice"}
+
+
+CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+DEDICATED = {"key": "dedicated", "value": "ml", "effect": "NoExecute"}
+EXISTS = {"key": "dedicated", "operator": "Exists"}
+EQUAL = {"key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize(
+    "taint, tolerations, kept_out",
+    [
+        (CONTROL_PLANE, None, True),
+        (DEDICATED, None, True),
+        (DEDICATED, [EXISTS], False),
+        (DEDICATED, [EQUAL], False),
+        (DEDICATED, [{**EQUAL, "value": "web"}], True),
+        (DEDICATED, [{"operator": "Exists"}], False),
+        ({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}, None, False),
+        ({"key": "nvidia.com/gpu", "effect": "NoSchedule"}, [], False),
+        # A list replaces the operator's own, and its own is for NoSchedule alone.
+        ({"key": "nvidia.com/gpu", "effect": "NoSchedule"}, [EXISTS], True),
+        ({"key": "nvidia.com/gpu", "effect": "NoExecute"}, None, True),
+        ({"key": "dedicated", "effect": "PreferNoSchedule"}, None, False),
+        ({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, None, False),
+        ({"effect": "NoSchedule", "key": None}, [{"operator": "Exists"}], False),
+    ],
+)
+def test_a_taint_tells_why_a_node_offers_nothing(taint, tolerations, kept_out):
+    around = beside(daemonsets={"tolerations": tolerations})
+    empty = node(CONTAINER, {})
+    empty["spec"]["taints"] = [taint]
+    (found,) = findings(empty, around)
+    assert found["rule"] == "no-resource"
+    assert ("a taint keeps" in found["message"]) == kept_out
+    assert ("spec.taints" in found["evidence"]) == kept_out
+    if kept_out:
+        patch = json.loads(found["remedy"].partition(" -p ")[2].strip("'"))
+        assert verdict(empty, beside(**patch["spec"])) == ["error no-resource"]
+        assert "a taint keeps" not in findings(empty, beside(**patch["spec"]))[0]["message"]
+        unknown = findings(empty, NOTHING_BESIDE)[0]["message"]
+        assert ("unless the ClusterPolicy" in unknown) == (tolerations is None or taint is DEDICATED)
+    # Pods that ran before the taint came stay.
+    busy = node()
+    busy["spec"]["taints"] = [taint]
+    assert verdict(busy, around) == []

@@ -56,7 +56,7 @@ CASES = [
         ["info operands-disabled"],
     ),
     ("several-kinds", "error", node(CONTAINER, {"gpu": "4", "NVIDIA_A10-12Q": "4"}), SANDBOX_ON, []),
-    ("several-kinds", "warning", bare(None, {"gpu": "4", "GA102GL_A10": "1"}), NOTHING_BESIDE, []),
+    ("several-kinds", "info", bare(None, {"gpu": "4", "GA102GL_A10": "1"}), NOTHING_BESIDE, []),
     ("sandbox-disabled", "error", node(VGPU, {"gpu": "8"}, deployed=CONTAINER), SANDBOX_OFF, []),
     ("gpu-not-present", "warning", node(CONTAINER, {}, deployed=None, labels=NO_GPU), SANDBOX_ON, []),
     ("gpu-not-present", "info", node(CONTAINER, {"gpu": "8"}, deployed=None, labels=NO_GPU), NOTHING_BESIDE, []),
