@@ -83,7 +83,9 @@ class Surroundings:
         else:
             version = version_told_by(item)
             if version:
-                self._note("versions", (kind == "DaemonSet", version, f"{kind} {name}"), place)
+                # In the midst of an upgrade the operands are still those of the old version.
+                is_operand = kind != "Deployment" and _dig(item, "metadata.labels.app") != "gpu-operator"
+                self._note("versions", (is_operand, version, f"{kind} {name}"), place)
 
     def cluster_at(self, place: Place) -> Cluster:
         """Return what is known about the cluster of the nodes in a file."""
@@ -93,7 +95,7 @@ class Surroundings:
 
     def _gather(self, place: Place) -> Cluster:
         policies = sorted(self._nearest("policies", place), key=lambda found: found[0])
-        versions = sorted(self._nearest("versions", place))
+        versions = sorted(self._nearest("versions", place), key=_newest_first)
         policy, source = self._policy, "as given" if self._policy else ""
         if not policy and policies:
             policy, source = policies[0][1], policies[0][2]
@@ -126,6 +128,12 @@ class Surroundings:
             if place[:length] in at:
                 return list(at[place[:length]])
         return []
+
+
+def _newest_first(found: Tuple[bool, str, str]) -> Tuple[bool, int, int, str, str]:
+    is_operand, version, told_by = found
+    major, minor = parse_version(version) or (0, 0)
+    return is_operand, -major, -minor, version, told_by
 
 
 def version_told_by(item: Dict[str, Any]) -> str:

@@ -99,17 +99,20 @@ class Case:
     def _workload(self) -> Optional[str]:
         """What the node is for: None where nothing in the dump tells it.
 
-        A default that no ClusterPolicy names, or that 26.7.0 may not have followed, is told by what the operator did,
-        and without an operator by what the node offers.
+        Where the operator leaves the node alone, its label alone tells. A default that no ClusterPolicy names, or that
+        26.7.0 may not have followed, is told by what the operator did, and without an operator by what the node offers.
         """
-        if self.effective.reason in ("label", "sandbox-disabled"):
+        managed = self.present and self.managed()
+        if self.off or not managed:
+            use = self.view.label if self.view.label in WORKLOADS else self.deployed_workload()
+            if not use and not self.off and len(self.uses) == 1:
+                (use,) = self.uses
+            return use
+        if self.effective.reason in ("label", "sandbox-disabled") or (self.policy and self.effective.certain):
             return self.effective.value
-        if self.policy and self.effective.certain:
+        if self.policy and not self.deployed_for():
             return self.effective.value
-        use = self.deployed_workload()
-        if not use and not self.managed() and len(self.uses) == 1:
-            (use,) = self.uses
-        return use
+        return self.deployed_workload()
 
     def deployed_workload(self) -> Optional[str]:
         """Return the one workload that the node's deploy labels belong to; None if they tell none or several."""
@@ -138,6 +141,10 @@ class Case:
         if FAKE_POOL in self.view.labels:
             return False
         return self.policy is not None or any(self.view.deploy(operand) is not None for operand in known_operands())
+
+    def follows_sandbox_switch(self) -> bool:
+        """Say whether the operator takes this node for a container node because sandboxWorkloads is off."""
+        return self.effective.reason == "sandbox-disabled" and self.present and self.managed() and not self.off
 
     def state(self, what: str) -> str:
         """Return what a state label says, "" where it says nothing or is left over from an earlier use.

@@ -56,7 +56,7 @@ def judge_workload_label(case: Case) -> List[Draft]:
         drafts.append(draft("operands-disabled", "info", message, relabel(OPERANDS_SWITCH), evidence))
     elif label is not None and not case.present:
         drafts.append(_without_gpu(case, evidence))
-    elif case.effective.reason == "sandbox-disabled":
+    elif case.follows_sandbox_switch():
         if label in WORKLOADS[1:]:
             drafts.append(_without_sandbox(case))
     elif case.present and not case.off and case.effective.reason != "label":

@@ -118,7 +118,7 @@ def _wrong(case: Case) -> List[Draft]:
     """One kind is offered, and it is that of another use."""
     view = case.view
     ((use, names),) = case.uses.items()
-    if case.effective.reason == "sandbox-disabled":
+    if case.follows_sandbox_switch():
         return _wrong_without_sandbox(case, use, names)
     label = view.label if view.label in WORKLOADS else None
     what = f"label {label}" if label and case.effective.reason == "label" else f"it is for {case.workload}"
@@ -141,15 +141,15 @@ def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft
     """Names of VMs on a node that the operator takes for a container node whatever its label says."""
     assert case.policy is not None
     label = case.view.label
-    if label == use and not case.off:
+    if label == use:
         return []  # sandbox-disabled tells
     message = (
         f"the node offers {_listed(names)}, which belongs to {use}, and sandboxWorkloads.enabled is false:"
         " a plugin that is not the operator's advertises it"
     )
     # Somebody has said that it is for containers; else KubeVirt's own plugin may be meant to do so.
-    severity = "error" if label == case.workload and not case.off else "warning"
-    evidence = case.view.evidence(WORKLOAD_LABEL, OPERANDS_SWITCH, *names)
+    severity = "error" if label == case.workload else "warning"
+    evidence = case.view.evidence(WORKLOAD_LABEL, *names)
     evidence["ClusterPolicy spec.sandboxWorkloads.enabled"] = False
     remedy = patch_policy(case.policy, sandboxWorkloads={"enabled": True})
     remedy += "" if label == use else f" && {relabel(WORKLOAD_LABEL, use)}"
@@ -292,6 +292,8 @@ def judge_names(case: Case) -> List[Draft]:
     drafts = []
     for name in view.live_of(UNKNOWN):
         near = near_miss(name, kata=case.mode == "kata")
+        if not near and not view.is_gpu_node():
+            continue  # a network card's, by all appearances
         message = f"{name} is no name that a plugin of NVIDIA gives, so it is not judged"
         evidence = view.evidence(name)
         if near:

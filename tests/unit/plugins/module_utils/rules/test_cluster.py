@@ -154,6 +154,19 @@ def test_the_operators_own_deployment_speaks_before_daemon_sets():
     assert (cluster.version_text, cluster.version_source) == ("v25.10.1", "DaemonSet nvidia-driver")
 
 
+def pod(version, app="nvidia-operator-validator"):
+    labels = {"app": app, **chart(version=version)["metadata"]["labels"]}
+    return {"kind": "Pod", "metadata": {"name": app, "labels": labels}, "spec": {}}
+
+
+def test_the_operators_own_pod_speaks_before_its_operands_and_the_newest_of_these():
+    found = [(pod(version), "d") for version in ("v26.3.3", "v25.10.1", "v26.10.0")]
+    assert at(surroundings(*found), "d").version_text == "v26.10.0"
+    own = (pod("v25.10.1", "gpu-operator"), "d")
+    assert at(surroundings(*found, own), "d").version_text == "v25.10.1"
+    assert at(surroundings(*found, (operator("v26.3.3"), "d")), "d").version_text == "v26.3.3"
+
+
 def test_what_an_absent_field_means():
     read = read_policy({"kind": "ClusterPolicy"})
     assert (read.sandbox, read.default, read.mode, read.name) == (False, "container", "kubevirt", "cluster-policy")

@@ -41,6 +41,9 @@ def test_nodes_without_a_gpu_are_not_judged():
     assert outcome(plain).checked == 0
     assert verdict(bare(None, {"hostdev": "8"}, labels=NO_GPU)) == []
     assert outcome(bare(None, {"hostdev": "8"}, labels=NO_GPU)).checked == 0
+    # A network card's name is an administrator's choice; only what is near to a GPU's name is told.
+    assert verdict(bare(None, {"rail0": "8"}, labels=NO_GPU)) == []
+    assert verdict(bare(None, {"TU104GL_Tesla_T4": "1"}, labels=NO_GPU)) == ["info unknown-resource"]
 
 
 def test_gpu_present_is_derived_from_what_nfd_sees():
@@ -58,6 +61,8 @@ def test_gpu_present_is_derived_from_what_nfd_sees():
 def test_made_up_nodes_without_gpu_present_are_compared_all_the_same(workload):
     lab = node(workload, deployed=None, labels=NO_GPU)
     assert verdict(lab, NOTHING_BESIDE) == ["info gpu-not-present"]
+    for around in (SANDBOX_ON, SANDBOX_OFF):
+        assert verdict(lab, around) == ["info gpu-not-present"]
     other = OFFERED[VGPU if workload != VGPU else CONTAINER]
     assert set(verdict(node(workload, other, deployed=None, labels=NO_GPU), ())) == {
         "error wrong-resource",

@@ -83,7 +83,13 @@ def test_vm_resources_without_sandbox():
         assert '"enabled":true' in wrong["remedy"] and f"{LABEL}={PASSTHROUGH}" in wrong["remedy"]
     # A node that is taken out has its software from elsewhere.
     out = node(PASSTHROUGH, a10, deployed=None, labels={"gpu.deploy.operands": "false"})
-    assert set(verdict(out, SANDBOX_OFF)) == {"warning wrong-resource", "info operands-disabled"}
+    assert verdict(out, SANDBOX_OFF) == ["info operands-disabled"]
+    without_label = node(None, a10, deployed=None, labels={"gpu.deploy.operands": "false"})
+    for around in (SANDBOX_OFF, SANDBOX_ON, NOTHING_BESIDE):
+        assert verdict(without_label, around) == []
+        # Where a label says what it is for, that is compared still.
+        other = node(CONTAINER, a10, deployed=None, labels={"gpu.deploy.operands": "false"})
+        assert set(verdict(other, around)) == {"warning wrong-resource", "info operands-disabled"}
 
 
 def operand_labels(workload=CONTAINER):
@@ -102,6 +108,15 @@ def test_a_node_without_a_label_has_the_default(default, version):
         "warning operator-behind",
         "info workload-by-default",
     }
+
+
+def test_in_26_7_a_node_without_any_deploy_label_is_judged_by_the_default():
+    one = node(None, {}, deployed=None)
+    assert sorted(verdict(one, beside(default=VGPU))) == [
+        "error no-resource",
+        "info default-uncertain",
+        "warning deploy-label-missing",
+    ]
 
 
 @pytest.mark.parametrize("label", ["", "vm-gpu", "Container", None])
