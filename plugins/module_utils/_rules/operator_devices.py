@@ -106,13 +106,14 @@ def _state(case: Case, what: str, config: str, state: str, app: str) -> List[Dra
     """What the state label of a configuration says."""
     view = case.view
     value = case.state(what)
-    wish = view.labels.get(config) or "default"
+    wish = view.labels.get(config) or (case.policy.vgpu_default if case.policy and what == "vgpu" else "")
+    change = f"the change to {what}.config {wish}" if wish else f"the change of {what}.config"
     if case.unfinished(what):
-        message = f"the change to {what}.config {wish} is under way ({value}): resources are not judged"
+        message = f"{change} is under way ({value}): resources are not judged"
         remedy = "Nothing; if it stays so for more than some minutes: " + look_at(app)
         return [draft(f"{what}-change-pending", "info", message, remedy, view.evidence(config, state))]
     if value == "failed":
-        message = f"the change to {what}.config {wish} has failed"
+        message = f"{change} has failed"
         return [draft(f"{what}-change-failed", "error", message, look_at(app), view.evidence(config, state))]
     return []
 

@@ -70,7 +70,7 @@ def _unknown_label(case: Case) -> Draft:
     message = f"the workload label's value {json.dumps(label)} is none of {', '.join(WORKLOADS)}"
     message += f" (it is near {meant})" if meant else ""
     if case.cluster.sandbox:
-        takes = f"takes its default, {case.policy.default}" if case.policy else "takes its default"
+        takes = f"takes its default, {case.policy.default}," if case.policy else "takes its default"
         message += f": the operator {takes} and reports nothing"
     else:
         message += ", and it would have no effect: sandboxWorkloads.enabled is false"

@@ -111,6 +111,8 @@ def _several(case: Case) -> Draft:
     remedy = clear_resources([name for name in names if name not in case.uses[stay or ""]])
     # Without label and operator, KubeVirt's own plugin or Harvester may give VMs some of the node's GPUs by NVIDIA's names.
     severity = "error" if view.label is not None or case.managed() else "info"
+    if severity == "info":
+        remedy = "Nothing, if another plugin than the operator's gives VMs some of the GPUs on purpose; else: " + remedy
     return draft("several-kinds", severity, message, remedy, view.evidence(WORKLOAD_LABEL, *names))
 
 
