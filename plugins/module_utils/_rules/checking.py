@@ -7,10 +7,16 @@ Private to the collection gpuwl.sandbox. Of each node only its name is kept; wha
 for all nodes that are alike, and judged once.
 """
 
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import CONTEXT_KINDS, Cluster, Surroundings
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import is_labelled, lab_draft, lab_facts
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import (
+    LabFacts,
+    is_labelled,
+    lab_draft,
+    lab_facts,
+    lab_is_healthy,
+)
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import (
     NODE,
     SEVERITIES,
@@ -27,6 +33,9 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_prof
     judge_operator,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import Settings
+
+# Of so many different bad nodes at most the hint looks at what the profile operator would say.
+_MOST_DIFFERENT = 2000
 
 
 class Group(NamedTuple):
@@ -47,7 +56,7 @@ class Outcome(NamedTuple):
     errors: List[str]  # why something could not be read, a line each
     checked: int  # nodes judged; one that stands in a dump twice counts twice
     names: Dict[str, List[str]]  # the nodes judged, by source
-    groups: List[Group]
+    groups: Iterable[Group]  # can be gone through more than once
     clusters: List[Cluster]
     cleared: Tuple[str, ...] = ()  # nodes that are bad by the profile lab alone, where that was asked for
 
@@ -117,39 +126,31 @@ def _expanded(group: Group) -> Iterator[Dict[str, Any]]:
 
 
 class LabCheck:
-    """Profile `lab`: keeps the nodes that are bad, in the order of the dumps."""
+    """Profile `lab`: keeps what bad nodes are like, in the order of the dumps, and puts it into words when asked."""
 
     def __init__(self, ignores: FrozenSet[Tuple[str, str]]) -> None:
         self.checked = 0
         self.names: Dict[str, List[str]] = {}
         self._ignores = ignores
-        self._known: Dict[Any, Optional[Draft]] = {}
-        self._bad: List[Tuple[Draft, str, str]] = []
+        self._bad: List[Tuple[LabFacts, str, str]] = []
 
     def take(self, node: Dict[str, Any], source: str) -> bool:
         """Judge a Node; say whether it is bad."""
         if not is_labelled(node):
             return False
+        name, facts = node["metadata"]["name"], lab_facts(node)
         self.checked += 1
-        self.names.setdefault(source, []).append(node["metadata"]["name"])
-        facts = lab_facts(node)
-        # Other values may not be hashable, or equal and yet different: 1 and true.
-        if type(facts[0]) is not str or any(type(quantity) is not str for _name, quantity in facts[1]):
-            found = lab_draft(facts)
-        else:
-            if facts not in self._known:
-                self._known[facts] = lab_draft(facts)
-            found = self._known[facts]
-        if found:
-            self._bad.append((found, node["metadata"]["name"], source))
-        return found is not None
+        self.names.setdefault(source, []).append(name)
+        if lab_is_healthy(facts):
+            return False
+        self._bad.append((facts, name, source))
+        return True
 
-    def groups(self) -> List[Group]:
-        """Return a group per bad node, ascending by name."""
-        return [
-            Group(found, "Node", [(name, source)], "--ignore" if _is_ignored(self._ignores, found, name) else "")
-            for found, name, source in sorted(self._bad, key=lambda bad: bad[1])
-        ]
+    def __iter__(self) -> Iterator[Group]:
+        """Give a group per bad node, ascending by name."""
+        for facts, name, source in sorted(self._bad, key=lambda bad: bad[1]):
+            found = lab_draft(facts)
+            yield Group(found, "Node", [(name, source)], "--ignore" if _is_ignored(self._ignores, found, name) else "")
 
 
 class OperatorCheck:
@@ -174,9 +175,15 @@ class OperatorCheck:
         """Note an object of another kind; raises ValueError for one that cannot be."""
         self._surroundings.take(kind, item, source, place)
 
+    def different(self) -> int:
+        """Return how many nodes are noted, alike ones counted once."""
+        return len(self._nodes)
+
     def judge(self) -> List[Group]:
         """Judge what was noted; return the groups, the gravest first, then by rule."""
-        for facts, places in self._nodes.items():
+        for facts in list(self._nodes):
+            # The facts go as the findings come: a dump in which no node is like another needs no room for both.
+            places = self._nodes.pop(facts)
             for place, source, names in _once(places):
                 cluster = self._surroundings.cluster_at(place)
                 self._clusters[cluster] = None
@@ -260,15 +267,14 @@ def check_paths(paths: Sequence[str], settings: Settings, progress: Progress = N
     lab = LabCheck(settings.ignores)
 
     def take(node: Dict[str, Any], source: Source) -> None:
-        if lab.take(node, source.path) and hint:
+        if lab.take(node, source.path) and hint and operator.different() <= _MOST_DIFFERENT:
             operator.take(node, source.path, source.place)
 
     # A Pod's form would be checked, and the lab's checker leaves other kinds alone.
     beside = {kind: takers[kind] for kind in CONTEXT_KINDS if kind != "Pod"} if hint else {}
     sources = read_inputs(paths, {**beside, "Node": take}, settings.max_size, progress)
-    groups = lab.groups()
-    outcome = Outcome("lab", sources, _errors(sources), lab.checked, lab.names, groups, [])
-    return outcome._replace(cleared=tuple(_cleared(operator, groups))) if hint else outcome
+    outcome = Outcome("lab", sources, _errors(sources), lab.checked, lab.names, lab, [])
+    return outcome._replace(cleared=tuple(_cleared(operator, lab))) if hint else outcome
 
 
 def check_objects(nodes: Any, settings: Settings, beside: Sequence[Any] = ()) -> Outcome:
@@ -283,7 +289,7 @@ def check_objects(nodes: Any, settings: Settings, beside: Sequence[Any] = ()) ->
             operator.take_beside(item["kind"], item, "", ())
     if settings.profile == "lab":
         collect(nodes, "Node", lambda node: lab.take(node, ""))
-        return Outcome("lab", [], [], lab.checked, lab.names, lab.groups(), [])
+        return Outcome("lab", [], [], lab.checked, lab.names, lab, [])
     collect(nodes, "Node", lambda node: operator.take(node, "", ()))
     groups = operator.judge()
     return Outcome("operator", [], [], operator.checked, operator.names, groups, operator.clusters())
@@ -294,8 +300,13 @@ def _items(data: Any) -> List[Any]:
     return items if isinstance(items, list) else []
 
 
-def _cleared(operator: OperatorCheck, groups: List[Group]) -> List[str]:
-    """Return the bad nodes about which the profile operator has nothing but information."""
+def _cleared(operator: OperatorCheck, groups: Iterable[Group]) -> List[str]:
+    """Return the bad nodes about which the profile operator has nothing but information.
+
+    None where so many nodes are so different that a hint would take more memory than the check.
+    """
+    if operator.different() > _MOST_DIFFERENT:
+        return []
     wrong = {
         name
         for group in operator.judge()

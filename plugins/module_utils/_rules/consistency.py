@@ -10,7 +10,8 @@ Nodes are expected in the form that objects.check_shape has accepted.
 """
 
 import re
-from typing import Any, Dict, List, Optional, Tuple
+import sys
+from typing import Any, Dict, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import json_type
@@ -49,21 +50,24 @@ def is_labelled(node: Dict[str, Any]) -> bool:
 
 
 def lab_facts(node: Dict[str, Any]) -> LabFacts:
-    """Return what the profile `lab` reads in a labelled Node: the label's value and the NVIDIA resources, hashable."""
+    """Return what the profile `lab` reads in a labelled Node: the label's value and the NVIDIA resources."""
     return node["metadata"]["labels"][WORKLOAD_LABEL], tuple(_lab_resources(node).items())
 
 
-def lab_draft(facts: LabFacts) -> Optional[Draft]:
-    """Judge by the profile `lab` what lab_facts has returned.
-
-    Returns None for a node that is healthy, else the finding without the node's name: its rule is the gravest
-    reason, its message names them all.
-    """
+def lab_is_healthy(facts: LabFacts) -> bool:
+    """Say whether the profile `lab` has nothing to say about what lab_facts has returned."""
     label, listed = facts[0], dict(facts[1])
     advertised, unusable = _advertised(listed)
-    if not unusable and len(advertised) == 1 and all(_fits_label(label, name) for name in advertised):
-        return None
-    reasons = _lab_reasons(label, advertised, unusable)
+    return not unusable and len(advertised) == 1 and all(_fits_label(label, name) for name in advertised)
+
+
+def lab_draft(facts: LabFacts) -> Draft:
+    """Return what the profile `lab` says about a node that is not healthy, without the node's name.
+
+    Its rule is the gravest reason, its message names them all.
+    """
+    label, listed = facts[0], dict(facts[1])
+    reasons = _lab_reasons(label, *_advertised(listed))
     return Draft(
         rule=reasons[0][0],
         severity="error",
@@ -74,14 +78,17 @@ def lab_draft(facts: LabFacts) -> Optional[Draft]:
 
 
 def _lab_resources(node: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent."""
+    """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent.
+
+    Names are kept once, however many nodes are bad.
+    """
     status = node.get("status") or {}
     listed = {}
     for resources in (status.get("capacity"), status.get("allocatable")):
         for name, quantity in (resources or {}).items():
             if name.startswith(RESOURCE_PREFIX):
                 listed[name] = quantity
-    return {name: listed[name] for name in sorted(listed)}
+    return {sys.intern(name): listed[name] for name in sorted(listed)}
 
 
 def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]:

@@ -8,6 +8,7 @@ once, however many nodes share it, and only the names are kept of each.
 """
 
 import json
+import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import RESOURCE_PREFIX, WORKLOAD_LABEL
@@ -97,7 +98,7 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
     annotations = metadata.get("annotations")
     ignores = [key for key in annotations if key.startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
     return NodeFacts(
-        tuple((key, _plain(labels[key])) for key in sorted(read)),
+        tuple((sys.intern(key), _plain(labels[key])) for key in sorted(read)),
         tuple((key[len(IGNORE_PREFIX) :], _plain(annotations[key])) for key in sorted(ignores)),
         _resources(status.get("capacity")),
         _resources(status.get("allocatable")),
@@ -120,12 +121,17 @@ def _resources(listed: Any) -> Pairs:
     if not listed:
         return ()
     names = [name for name in listed if name[:11] == RESOURCE_PREFIX]
-    return tuple((name, _plain(listed[name])) for name in sorted(names))
+    return tuple((sys.intern(name), _plain(listed[name])) for name in sorted(names))
 
 
 def _plain(value: Any) -> Any:
-    """Make any value hashable, and such that equal values are the same: True and 1.0 are equal to 1."""
-    if isinstance(value, str) or type(value) is int:
+    """Make any value hashable, and such that equal values are the same: True and 1.0 are equal to 1.
+
+    Texts are interned, as are the names before them: few are different, and a dump has many.
+    """
+    if isinstance(value, str):
+        return sys.intern(value)
+    if type(value) is int:
         return value
     return None if value is None else json.dumps(value, default=repr)[:60]
 
@@ -187,10 +193,10 @@ class NodeView:
         found: Dict[str, Any] = {}
         for key in keys:
             if key in self.labels:
-                found[f"metadata.labels['{key}']"] = self.labels[key]
+                found[sys.intern(f"metadata.labels['{key}']")] = self.labels[key]
             for field in ("capacity", "allocatable"):
                 if key in self.raw[field]:
-                    found[f"status.{field}['{key}']"] = self.raw[field][key]
+                    found[sys.intern(f"status.{field}['{key}']")] = self.raw[field][key]
         return found
 
     def is_gpu_node(self) -> bool:

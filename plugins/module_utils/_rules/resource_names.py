@@ -50,7 +50,7 @@ _PLAIN_NAMES = {
 _MIG_NAME = re.compile(
     r"mig-((?:[0-9]c\.)?[0-9]g(?:\.[0-9]{1,4}gb(?:\.me\.all|\.me|\.gfx|-me|-gfx)*)?)(?:\.shared)?\Z",
 )
-_VGPU_NAME = re.compile(r"(?:GRID|NVIDIA)_.+-(?:[0-9]-)?[0-9]+[ABCQ](?:[0-9]|ME|NOME|MEALL|GFX)?\Z")
+_VGPU_NAME = re.compile(r"(?:GRID|NVIDIA)_[A-Za-z0-9_.-]+-(?:[0-9]-)?[0-9]+[ABCQ](?:[0-9]|ME|NOME|MEALL|GFX)?\Z")
 
 # The KubeVirt plugin's name for a device that its list does not have: the PCI device id.
 _DEVICE_ID = re.compile(r"[0-9a-f]{4}\Z")

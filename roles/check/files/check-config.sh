@@ -1286,7 +1286,7 @@ _PLAIN_NAMES = {
 _MIG_NAME = re.compile(
     r"mig-((?:[0-9]c\.)?[0-9]g(?:\.[0-9]{1,4}gb(?:\.me\.all|\.me|\.gfx|-me|-gfx)*)?)(?:\.shared)?\Z",
 )
-_VGPU_NAME = re.compile(r"(?:GRID|NVIDIA)_.+-(?:[0-9]-)?[0-9]+[ABCQ](?:[0-9]|ME|NOME|MEALL|GFX)?\Z")
+_VGPU_NAME = re.compile(r"(?:GRID|NVIDIA)_[A-Za-z0-9_.-]+-(?:[0-9]-)?[0-9]+[ABCQ](?:[0-9]|ME|NOME|MEALL|GFX)?\Z")
 
 # The KubeVirt plugin's name for a device that its list does not have: the PCI device id.
 _DEVICE_ID = re.compile(r"[0-9a-f]{4}\Z")
@@ -3610,7 +3610,9 @@ class Surroundings:
         else:
             version = version_told_by(item)
             if version:
-                self._note("versions", (kind == "DaemonSet", version, f"{kind} {name}"), place)
+                # In the midst of an upgrade the operands are still those of the old version.
+                is_operand = kind != "Deployment" and _dig(item, "metadata.labels.app") != "gpu-operator"
+                self._note("versions", (is_operand, version, f"{kind} {name}"), place)
 
     def cluster_at(self, place: Place) -> Cluster:
         """Return what is known about the cluster of the nodes in a file."""
@@ -3620,7 +3622,7 @@ class Surroundings:
 
     def _gather(self, place: Place) -> Cluster:
         policies = sorted(self._nearest("policies", place), key=lambda found: found[0])
-        versions = sorted(self._nearest("versions", place))
+        versions = sorted(self._nearest("versions", place), key=_newest_first)
         policy, source = self._policy, "as given" if self._policy else ""
         if not policy and policies:
             policy, source = policies[0][1], policies[0][2]
@@ -3653,6 +3655,12 @@ class Surroundings:
             if place[:length] in at:
                 return list(at[place[:length]])
         return []
+
+
+def _newest_first(found: Tuple[bool, str, str]) -> Tuple[bool, int, int, str, str]:
+    is_operand, version, told_by = found
+    major, minor = parse_version(version) or (0, 0)
+    return is_operand, -major, -minor, version, told_by
 
 
 def version_told_by(item: Dict[str, Any]) -> str:
@@ -3701,7 +3709,8 @@ Nodes are expected in the form that objects.check_shape has accepted.
 """
 
 import re
-from typing import Any, Dict, List, Optional, Tuple
+import sys
+from typing import Any, Dict, List, Tuple
 
 
 # A label's value, and pairs of resource name and quantity, as found.
@@ -3737,21 +3746,24 @@ def is_labelled(node: Dict[str, Any]) -> bool:
 
 
 def lab_facts(node: Dict[str, Any]) -> LabFacts:
-    """Return what the profile `lab` reads in a labelled Node: the label's value and the NVIDIA resources, hashable."""
+    """Return what the profile `lab` reads in a labelled Node: the label's value and the NVIDIA resources."""
     return node["metadata"]["labels"][WORKLOAD_LABEL], tuple(_lab_resources(node).items())
 
 
-def lab_draft(facts: LabFacts) -> Optional[Draft]:
-    """Judge by the profile `lab` what lab_facts has returned.
-
-    Returns None for a node that is healthy, else the finding without the node's name: its rule is the gravest
-    reason, its message names them all.
-    """
+def lab_is_healthy(facts: LabFacts) -> bool:
+    """Say whether the profile `lab` has nothing to say about what lab_facts has returned."""
     label, listed = facts[0], dict(facts[1])
     advertised, unusable = _advertised(listed)
-    if not unusable and len(advertised) == 1 and all(_fits_label(label, name) for name in advertised):
-        return None
-    reasons = _lab_reasons(label, advertised, unusable)
+    return not unusable and len(advertised) == 1 and all(_fits_label(label, name) for name in advertised)
+
+
+def lab_draft(facts: LabFacts) -> Draft:
+    """Return what the profile `lab` says about a node that is not healthy, without the node's name.
+
+    Its rule is the gravest reason, its message names them all.
+    """
+    label, listed = facts[0], dict(facts[1])
+    reasons = _lab_reasons(label, *_advertised(listed))
     return Draft(
         rule=reasons[0][0],
         severity="error",
@@ -3762,14 +3774,17 @@ def lab_draft(facts: LabFacts) -> Optional[Draft]:
 
 
 def _lab_resources(node: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent."""
+    """Return the NVIDIA resources a node lists: capacity speaks only where allocatable is silent.
+
+    Names are kept once, however many nodes are bad.
+    """
     status = node.get("status") or {}
     listed = {}
     for resources in (status.get("capacity"), status.get("allocatable")):
         for name, quantity in (resources or {}).items():
             if name.startswith(RESOURCE_PREFIX):
                 listed[name] = quantity
-    return {name: listed[name] for name in sorted(listed)}
+    return {sys.intern(name): listed[name] for name in sorted(listed)}
 
 
 def _advertised(listed: Dict[str, Any]) -> Tuple[Dict[str, int], Dict[str, str]]:
@@ -4416,6 +4431,7 @@ once, however many nodes share it, and only the names are kept of each.
 """
 
 import json
+import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 
@@ -4486,7 +4502,7 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
     annotations = metadata.get("annotations")
     ignores = [key for key in annotations if key.startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
     return NodeFacts(
-        tuple((key, _plain(labels[key])) for key in sorted(read)),
+        tuple((sys.intern(key), _plain(labels[key])) for key in sorted(read)),
         tuple((key[len(IGNORE_PREFIX) :], _plain(annotations[key])) for key in sorted(ignores)),
         _resources(status.get("capacity")),
         _resources(status.get("allocatable")),
@@ -4509,12 +4525,17 @@ def _resources(listed: Any) -> Pairs:
     if not listed:
         return ()
     names = [name for name in listed if name[:11] == RESOURCE_PREFIX]
-    return tuple((name, _plain(listed[name])) for name in sorted(names))
+    return tuple((sys.intern(name), _plain(listed[name])) for name in sorted(names))
 
 
 def _plain(value: Any) -> Any:
-    """Make any value hashable, and such that equal values are the same: True and 1.0 are equal to 1."""
-    if isinstance(value, str) or type(value) is int:
+    """Make any value hashable, and such that equal values are the same: True and 1.0 are equal to 1.
+
+    Texts are interned, as are the names before them: few are different, and a dump has many.
+    """
+    if isinstance(value, str):
+        return sys.intern(value)
+    if type(value) is int:
         return value
     return None if value is None else json.dumps(value, default=repr)[:60]
 
@@ -4576,10 +4597,10 @@ class NodeView:
         found: Dict[str, Any] = {}
         for key in keys:
             if key in self.labels:
-                found[f"metadata.labels['{key}']"] = self.labels[key]
+                found[sys.intern(f"metadata.labels['{key}']")] = self.labels[key]
             for field in ("capacity", "allocatable"):
                 if key in self.raw[field]:
-                    found[f"status.{field}['{key}']"] = self.raw[field][key]
+                    found[sys.intern(f"status.{field}['{key}']")] = self.raw[field][key]
         return found
 
     def is_gpu_node(self) -> bool:
@@ -4673,17 +4694,20 @@ class Case:
     def _workload(self) -> Optional[str]:
         """What the node is for: None where nothing in the dump tells it.
 
-        A default that no ClusterPolicy names, or that 26.7.0 may not have followed, is told by what the operator did,
-        and without an operator by what the node offers.
+        Where the operator leaves the node alone, its label alone tells. A default that no ClusterPolicy names, or that
+        26.7.0 may not have followed, is told by what the operator did, and without an operator by what the node offers.
         """
-        if self.effective.reason in ("label", "sandbox-disabled"):
+        managed = self.present and self.managed()
+        if self.off or not managed:
+            use = self.view.label if self.view.label in WORKLOADS else self.deployed_workload()
+            if not use and not self.off and len(self.uses) == 1:
+                (use,) = self.uses
+            return use
+        if self.effective.reason in ("label", "sandbox-disabled") or (self.policy and self.effective.certain):
             return self.effective.value
-        if self.policy and self.effective.certain:
+        if self.policy and not self.deployed_for():
             return self.effective.value
-        use = self.deployed_workload()
-        if not use and not self.managed() and len(self.uses) == 1:
-            (use,) = self.uses
-        return use
+        return self.deployed_workload()
 
     def deployed_workload(self) -> Optional[str]:
         """Return the one workload that the node's deploy labels belong to; None if they tell none or several."""
@@ -4712,6 +4736,10 @@ class Case:
         if FAKE_POOL in self.view.labels:
             return False
         return self.policy is not None or any(self.view.deploy(operand) is not None for operand in known_operands())
+
+    def follows_sandbox_switch(self) -> bool:
+        """Say whether the operator takes this node for a container node because sandboxWorkloads is off."""
+        return self.effective.reason == "sandbox-disabled" and self.present and self.managed() and not self.off
 
     def state(self, what: str) -> str:
         """Return what a state label says, "" where it says nothing or is left over from an earlier use.
@@ -4798,7 +4826,7 @@ def judge_workload_label(case: Case) -> List[Draft]:
         drafts.append(draft("operands-disabled", "info", message, relabel(OPERANDS_SWITCH), evidence))
     elif label is not None and not case.present:
         drafts.append(_without_gpu(case, evidence))
-    elif case.effective.reason == "sandbox-disabled":
+    elif case.follows_sandbox_switch():
         if label in WORKLOADS[1:]:
             drafts.append(_without_sandbox(case))
     elif case.present and not case.off and case.effective.reason != "label":
@@ -4812,7 +4840,7 @@ def _unknown_label(case: Case) -> Draft:
     message = f"the workload label's value {json.dumps(label)} is none of {', '.join(WORKLOADS)}"
     message += f" (it is near {meant})" if meant else ""
     if case.cluster.sandbox:
-        takes = f"takes its default, {case.policy.default}" if case.policy else "takes its default"
+        takes = f"takes its default, {case.policy.default}," if case.policy else "takes its default"
         message += f": the operator {takes} and reports nothing"
     else:
         message += ", and it would have no effect: sandboxWorkloads.enabled is false"
@@ -5146,6 +5174,8 @@ def _several(case: Case) -> Draft:
     remedy = clear_resources([name for name in names if name not in case.uses[stay or ""]])
     # Without label and operator, KubeVirt's own plugin or Harvester may give VMs some of the node's GPUs by NVIDIA's names.
     severity = "error" if view.label is not None or case.managed() else "info"
+    if severity == "info":
+        remedy = "Nothing, if another plugin than the operator's gives VMs some of the GPUs on purpose; else: " + remedy
     return draft("several-kinds", severity, message, remedy, view.evidence(WORKLOAD_LABEL, *names))
 
 
@@ -5153,7 +5183,7 @@ def _wrong(case: Case) -> List[Draft]:
     """One kind is offered, and it is that of another use."""
     view = case.view
     ((use, names),) = case.uses.items()
-    if case.effective.reason == "sandbox-disabled":
+    if case.follows_sandbox_switch():
         return _wrong_without_sandbox(case, use, names)
     label = view.label if view.label in WORKLOADS else None
     what = f"label {label}" if label and case.effective.reason == "label" else f"it is for {case.workload}"
@@ -5176,15 +5206,15 @@ def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft
     """Names of VMs on a node that the operator takes for a container node whatever its label says."""
     assert case.policy is not None
     label = case.view.label
-    if label == use and not case.off:
+    if label == use:
         return []  # sandbox-disabled tells
     message = (
         f"the node offers {_listed(names)}, which belongs to {use}, and sandboxWorkloads.enabled is false:"
         " a plugin that is not the operator's advertises it"
     )
     # Somebody has said that it is for containers; else KubeVirt's own plugin may be meant to do so.
-    severity = "error" if label == case.workload and not case.off else "warning"
-    evidence = case.view.evidence(WORKLOAD_LABEL, OPERANDS_SWITCH, *names)
+    severity = "error" if label == case.workload else "warning"
+    evidence = case.view.evidence(WORKLOAD_LABEL, *names)
     evidence["ClusterPolicy spec.sandboxWorkloads.enabled"] = False
     remedy = patch_policy(case.policy, sandboxWorkloads={"enabled": True})
     remedy += "" if label == use else f" && {relabel(WORKLOAD_LABEL, use)}"
@@ -5327,6 +5357,8 @@ def judge_names(case: Case) -> List[Draft]:
     drafts = []
     for name in view.live_of(UNKNOWN):
         near = near_miss(name, kata=case.mode == "kata")
+        if not near and not view.is_gpu_node():
+            continue  # a network card's, by all appearances
         message = f"{name} is no name that a plugin of NVIDIA gives, so it is not judged"
         evidence = view.evidence(name)
         if near:
@@ -5464,13 +5496,14 @@ def _state(case: Case, what: str, config: str, state: str, app: str) -> List[Dra
     """What the state label of a configuration says."""
     view = case.view
     value = case.state(what)
-    wish = view.labels.get(config) or "default"
+    wish = view.labels.get(config) or (case.policy.vgpu_default if case.policy and what == "vgpu" else "")
+    change = f"the change to {what}.config {wish}" if wish else f"the change of {what}.config"
     if case.unfinished(what):
-        message = f"the change to {what}.config {wish} is under way ({value}): resources are not judged"
+        message = f"{change} is under way ({value}): resources are not judged"
         remedy = "Nothing; if it stays so for more than some minutes: " + look_at(app)
         return [draft(f"{what}-change-pending", "info", message, remedy, view.evidence(config, state))]
     if value == "failed":
-        message = f"the change to {what}.config {wish} has failed"
+        message = f"{change} has failed"
         return [draft(f"{what}-change-failed", "error", message, look_at(app), view.evidence(config, state))]
     return []
 
@@ -5690,8 +5723,11 @@ Private to the collection gpuwl.sandbox. Of each node only its name is kept; wha
 for all nodes that are alike, and judged once.
 """
 
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
+
+# Of so many different bad nodes at most the hint looks at what the profile operator would say.
+_MOST_DIFFERENT = 2000
 
 
 class Group(NamedTuple):
@@ -5712,7 +5748,7 @@ class Outcome(NamedTuple):
     errors: List[str]  # why something could not be read, a line each
     checked: int  # nodes judged; one that stands in a dump twice counts twice
     names: Dict[str, List[str]]  # the nodes judged, by source
-    groups: List[Group]
+    groups: Iterable[Group]  # can be gone through more than once
     clusters: List[Cluster]
     cleared: Tuple[str, ...] = ()  # nodes that are bad by the profile lab alone, where that was asked for
 
@@ -5782,39 +5818,31 @@ def _expanded(group: Group) -> Iterator[Dict[str, Any]]:
 
 
 class LabCheck:
-    """Profile `lab`: keeps the nodes that are bad, in the order of the dumps."""
+    """Profile `lab`: keeps what bad nodes are like, in the order of the dumps, and puts it into words when asked."""
 
     def __init__(self, ignores: FrozenSet[Tuple[str, str]]) -> None:
         self.checked = 0
         self.names: Dict[str, List[str]] = {}
         self._ignores = ignores
-        self._known: Dict[Any, Optional[Draft]] = {}
-        self._bad: List[Tuple[Draft, str, str]] = []
+        self._bad: List[Tuple[LabFacts, str, str]] = []
 
     def take(self, node: Dict[str, Any], source: str) -> bool:
         """Judge a Node; say whether it is bad."""
         if not is_labelled(node):
             return False
+        name, facts = node["metadata"]["name"], lab_facts(node)
         self.checked += 1
-        self.names.setdefault(source, []).append(node["metadata"]["name"])
-        facts = lab_facts(node)
-        # Other values may not be hashable, or equal and yet different: 1 and true.
-        if type(facts[0]) is not str or any(type(quantity) is not str for _name, quantity in facts[1]):
-            found = lab_draft(facts)
-        else:
-            if facts not in self._known:
-                self._known[facts] = lab_draft(facts)
-            found = self._known[facts]
-        if found:
-            self._bad.append((found, node["metadata"]["name"], source))
-        return found is not None
+        self.names.setdefault(source, []).append(name)
+        if lab_is_healthy(facts):
+            return False
+        self._bad.append((facts, name, source))
+        return True
 
-    def groups(self) -> List[Group]:
-        """Return a group per bad node, ascending by name."""
-        return [
-            Group(found, "Node", [(name, source)], "--ignore" if _is_ignored(self._ignores, found, name) else "")
-            for found, name, source in sorted(self._bad, key=lambda bad: bad[1])
-        ]
+    def __iter__(self) -> Iterator[Group]:
+        """Give a group per bad node, ascending by name."""
+        for facts, name, source in sorted(self._bad, key=lambda bad: bad[1]):
+            found = lab_draft(facts)
+            yield Group(found, "Node", [(name, source)], "--ignore" if _is_ignored(self._ignores, found, name) else "")
 
 
 class OperatorCheck:
@@ -5839,9 +5867,15 @@ class OperatorCheck:
         """Note an object of another kind; raises ValueError for one that cannot be."""
         self._surroundings.take(kind, item, source, place)
 
+    def different(self) -> int:
+        """Return how many nodes are noted, alike ones counted once."""
+        return len(self._nodes)
+
     def judge(self) -> List[Group]:
         """Judge what was noted; return the groups, the gravest first, then by rule."""
-        for facts, places in self._nodes.items():
+        for facts in list(self._nodes):
+            # The facts go as the findings come: a dump in which no node is like another needs no room for both.
+            places = self._nodes.pop(facts)
             for place, source, names in _once(places):
                 cluster = self._surroundings.cluster_at(place)
                 self._clusters[cluster] = None
@@ -5925,15 +5959,14 @@ def check_paths(paths: Sequence[str], settings: Settings, progress: Progress = N
     lab = LabCheck(settings.ignores)
 
     def take(node: Dict[str, Any], source: Source) -> None:
-        if lab.take(node, source.path) and hint:
+        if lab.take(node, source.path) and hint and operator.different() <= _MOST_DIFFERENT:
             operator.take(node, source.path, source.place)
 
     # A Pod's form would be checked, and the lab's checker leaves other kinds alone.
     beside = {kind: takers[kind] for kind in CONTEXT_KINDS if kind != "Pod"} if hint else {}
     sources = read_inputs(paths, {**beside, "Node": take}, settings.max_size, progress)
-    groups = lab.groups()
-    outcome = Outcome("lab", sources, _errors(sources), lab.checked, lab.names, groups, [])
-    return outcome._replace(cleared=tuple(_cleared(operator, groups))) if hint else outcome
+    outcome = Outcome("lab", sources, _errors(sources), lab.checked, lab.names, lab, [])
+    return outcome._replace(cleared=tuple(_cleared(operator, lab))) if hint else outcome
 
 
 def check_objects(nodes: Any, settings: Settings, beside: Sequence[Any] = ()) -> Outcome:
@@ -5948,7 +5981,7 @@ def check_objects(nodes: Any, settings: Settings, beside: Sequence[Any] = ()) ->
             operator.take_beside(item["kind"], item, "", ())
     if settings.profile == "lab":
         collect(nodes, "Node", lambda node: lab.take(node, ""))
-        return Outcome("lab", [], [], lab.checked, lab.names, lab.groups(), [])
+        return Outcome("lab", [], [], lab.checked, lab.names, lab, [])
     collect(nodes, "Node", lambda node: operator.take(node, "", ()))
     groups = operator.judge()
     return Outcome("operator", [], [], operator.checked, operator.names, groups, operator.clusters())
@@ -5959,8 +5992,13 @@ def _items(data: Any) -> List[Any]:
     return items if isinstance(items, list) else []
 
 
-def _cleared(operator: OperatorCheck, groups: List[Group]) -> List[str]:
-    """Return the bad nodes about which the profile operator has nothing but information."""
+def _cleared(operator: OperatorCheck, groups: Iterable[Group]) -> List[str]:
+    """Return the bad nodes about which the profile operator has nothing but information.
+
+    None where so many nodes are so different that a hint would take more memory than the check.
+    """
+    if operator.different() > _MOST_DIFFERENT:
+        return []
     wrong = {
         name
         for group in operator.judge()
