@@ -161,6 +161,7 @@ class OperatorCheck:
         self.names: Dict[str, List[str]] = {}
         self._ignores = settings.ignores
         self._surroundings = Surroundings(settings.policy, settings.version)
+        self._labels: Dict[Any, Any] = {}
         # Facts -> source's place -> (source's path, names)
         self._nodes: Dict[NodeFacts, Dict[Tuple[str, ...], Tuple[str, List[str]]]] = {}
         self._groups: Dict[Tuple[Draft, str, str], Group] = {}
@@ -168,7 +169,11 @@ class OperatorCheck:
 
     def take(self, node: Dict[str, Any], source: str, place: Tuple[str, ...]) -> None:
         """Note a Node."""
-        at = self._nodes.setdefault(facts_of(node), {})
+        facts = facts_of(node)
+        if facts not in self._nodes:
+            # Many nodes differ in a quantity alone: their labels are kept once.
+            facts = facts._replace(labels=self._labels.setdefault(facts.labels, facts.labels))
+        at = self._nodes.setdefault(facts, {})
         at.setdefault(place, (source, []))[1].append(node["metadata"]["name"])
 
     def take_beside(self, kind: str, item: Dict[str, Any], source: str, place: Tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ Private to the collection gpuwl.sandbox.
 """
 
 import json
+import sys
 from typing import Any, Dict, List, Optional
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import Cluster
@@ -41,7 +42,8 @@ _NO_UPGRADE = ("", "upgrade-required", "upgrade-done", "upgrade-failed")
 
 def draft(rule: str, severity: str, message: str, remedy: str, evidence: Dict[str, Any]) -> Draft:
     """Return a Draft; its fields are those of a finding."""
-    return Draft(rule, severity, message, remedy, tuple(evidence.items()))
+    # Interned: where no node is like another, they still say the same of most.
+    return Draft(rule, severity, sys.intern(message), sys.intern(remedy), tuple(evidence.items()))
 
 
 def relabel(key: str, value: Optional[str] = None) -> str:

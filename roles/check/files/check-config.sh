@@ -4622,6 +4622,7 @@ Private to the collection gpuwl.sandbox.
 """
 
 import json
+import sys
 from typing import Any, Dict, List, Optional
 
 
@@ -4636,7 +4637,8 @@ _NO_UPGRADE = ("", "upgrade-required", "upgrade-done", "upgrade-failed")
 
 def draft(rule: str, severity: str, message: str, remedy: str, evidence: Dict[str, Any]) -> Draft:
     """Return a Draft; its fields are those of a finding."""
-    return Draft(rule, severity, message, remedy, tuple(evidence.items()))
+    # Interned: where no node is like another, they still say the same of most.
+    return Draft(rule, severity, sys.intern(message), sys.intern(remedy), tuple(evidence.items()))
 
 
 def relabel(key: str, value: Optional[str] = None) -> str:
@@ -5853,6 +5855,7 @@ class OperatorCheck:
         self.names: Dict[str, List[str]] = {}
         self._ignores = settings.ignores
         self._surroundings = Surroundings(settings.policy, settings.version)
+        self._labels: Dict[Any, Any] = {}
         # Facts -> source's place -> (source's path, names)
         self._nodes: Dict[NodeFacts, Dict[Tuple[str, ...], Tuple[str, List[str]]]] = {}
         self._groups: Dict[Tuple[Draft, str, str], Group] = {}
@@ -5860,7 +5863,11 @@ class OperatorCheck:
 
     def take(self, node: Dict[str, Any], source: str, place: Tuple[str, ...]) -> None:
         """Note a Node."""
-        at = self._nodes.setdefault(facts_of(node), {})
+        facts = facts_of(node)
+        if facts not in self._nodes:
+            # Many nodes differ in a quantity alone: their labels are kept once.
+            facts = facts._replace(labels=self._labels.setdefault(facts.labels, facts.labels))
+        at = self._nodes.setdefault(facts, {})
         at.setdefault(place, (source, []))[1].append(node["metadata"]["name"])
 
     def take_beside(self, kind: str, item: Dict[str, Any], source: str, place: Tuple[str, ...]) -> None:
