@@ -75,7 +75,7 @@ def test_no_word_of_a_dump_runs_in_a_remedy(nasty, tmp_path):
     assert commands >= 8
 
 
-@pytest.mark.parametrize("nasty", [nasty for nasty in NASTY if "\n" not in nasty])
+@pytest.mark.parametrize("nasty", [nasty for nasty in NASTY if "touch" in nasty and "\n" not in nasty])
 def test_a_patch_stays_json_whatever_the_names(nasty, tmp_path):
     if not shutil.which("bash"):
         return
