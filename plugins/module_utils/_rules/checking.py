@@ -7,7 +7,7 @@ Private to the collection gpuwl.sandbox. Of each node only its name is kept; wha
 for all nodes that are alike, and judged once.
 """
 
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import CONTEXT_KINDS, Cluster, Surroundings
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import (
@@ -129,7 +129,6 @@ class LabCheck:
     """Profile `lab`: keeps what bad nodes are like, in the order of the dumps, and puts it into words when asked."""
 
     def __init__(self, ignores: FrozenSet[Tuple[str, str]]) -> None:
-        self.checked = 0
         self.names: Dict[str, List[str]] = {}
         self._ignores = ignores
         self._bad: List[Tuple[LabFacts, str, str]] = []
@@ -139,12 +138,21 @@ class LabCheck:
         if not is_labelled(node):
             return False
         name, facts = node["metadata"]["name"], lab_facts(node)
-        self.checked += 1
         self.names.setdefault(source, []).append(name)
         if lab_is_healthy(facts):
             return False
         self._bad.append((facts, name, source))
         return True
+
+    @property
+    def checked(self) -> int:
+        """The number of nodes judged."""
+        return sum(map(len, self.names.values()))
+
+    def forget(self, source: str) -> None:
+        """Forget the nodes of a file that turned out unreadable."""
+        self.names.pop(source, None)
+        self._bad = [bad for bad in self._bad if bad[2] != source]
 
     def __iter__(self) -> Iterator[Group]:
         """Give a group per bad node, ascending by name."""
@@ -164,6 +172,7 @@ class OperatorCheck:
         self._labels: Dict[Any, Any] = {}
         # Facts -> source's place -> (source's path, names)
         self._nodes: Dict[NodeFacts, Dict[Tuple[str, ...], Tuple[str, List[str]]]] = {}
+        self._forgotten: Set[Tuple[str, ...]] = set()
         self._groups: Dict[Tuple[Draft, str, str], Group] = {}
         self._clusters: Dict[Cluster, None] = {}
 
@@ -175,6 +184,10 @@ class OperatorCheck:
             facts = facts._replace(labels=self._labels.setdefault(facts.labels, facts.labels))
         at = self._nodes.setdefault(facts, {})
         at.setdefault(place, (source, []))[1].append(node["metadata"]["name"])
+
+    def forget(self, place: Tuple[str, ...]) -> None:
+        """Forget the nodes of a file that turned out unreadable."""
+        self._forgotten.add(place)
 
     def take_beside(self, kind: str, item: Dict[str, Any], source: str, place: Tuple[str, ...]) -> None:
         """Note an object of another kind; raises ValueError for one that cannot be."""
@@ -189,6 +202,8 @@ class OperatorCheck:
         for facts in list(self._nodes):
             # The facts go as the findings come: a dump in which no node is like another needs no room for both.
             places = self._nodes.pop(facts)
+            for place in self._forgotten & places.keys():
+                del places[place]
             for place, source, names in _once(places):
                 cluster = self._surroundings.cluster_at(place)
                 self._clusters[cluster] = None
@@ -247,7 +262,7 @@ def _once(places: Dict[Tuple[str, ...], Tuple[str, List[str]]]) -> Iterator[Tupl
         for place, (source, names) in places.items():
             yield place, source, names
         return
-    seen: Dict[Tuple[str, ...], set] = {}  # type: ignore[type-arg]
+    seen: Dict[Tuple[str, ...], Set[str]] = {}
     for place, (source, names) in places.items():
         known = seen.setdefault(place[:-1], set())
         fresh = [name for name in names if name not in known]
@@ -266,6 +281,9 @@ def check_paths(paths: Sequence[str], settings: Settings, progress: Progress = N
     takers = _takers(operator, wrong)
     if settings.profile == "operator":
         sources = read_inputs(paths, takers, settings.max_size, progress)
+        for source in sources:
+            if source.error:
+                operator.forget(source.place)
         errors = _errors(sources) + wrong
         groups = operator.judge()
         return Outcome("operator", sources, errors, operator.checked, operator.names, groups, operator.clusters())
@@ -278,6 +296,9 @@ def check_paths(paths: Sequence[str], settings: Settings, progress: Progress = N
     # A Pod's form would be checked, and the lab's checker leaves other kinds alone.
     beside = {kind: takers[kind] for kind in CONTEXT_KINDS if kind != "Pod"} if hint else {}
     sources = read_inputs(paths, {**beside, "Node": take}, settings.max_size, progress)
+    for source in sources:
+        if source.error:
+            lab.forget(source.path)
     outcome = Outcome("lab", sources, _errors(sources), lab.checked, lab.names, lab, [])
     return outcome._replace(cleared=tuple(_cleared(operator, lab))) if hint else outcome
 

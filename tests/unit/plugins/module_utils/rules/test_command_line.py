@@ -235,6 +235,20 @@ def test_several_paths_of_which_one_cannot_be_read(dump, tmp_path):
     assert (code, out) == (2, "") and "truncated" in err
 
 
+def test_nothing_is_said_of_nodes_in_a_file_that_ends_within(dump, tmp_path):
+    cut = tmp_path / "cut.json"
+    cut.write_text(dump(WRONG, WRONG).read_text()[:-40])
+    code, out, err = run(cut)
+    assert (code, out) == (2, "") and "truncated" in err
+    for profile in PROFILES:
+        code, out, _err = run(
+            "--profile", profile, "--format", "json", cut, dump(labelled("other", "vm-vgpu", {"nvidia.com/gpu": "1"}))
+        )
+        told = json.loads(out)
+        assert code == 2 and told["checked"] == 1
+        assert {found["node"] for found in told["findings"]} == {"other"}
+
+
 def test_standard_input(dump):
     data = dump(*HEALTHY).read_bytes()
     assert run("-", stdin=data) == (0, "OK=3\n", "")
