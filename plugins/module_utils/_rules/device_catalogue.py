@@ -25,7 +25,7 @@ def device_names() -> FrozenSet[str]:
     """Return the names of devices, without nvidia.com/."""
     names: Set[str] = set()
     for line in _DEVICES.split("\n"):
-        chip, _, rest = line.partition(" ")
+        chip, _mark, rest = line.partition(" ")
         names.update(chip if model == "-" else chip + "_" + model for model in rest.split())
     return frozenset(names)
 

@@ -108,6 +108,6 @@ def _mig_configs() -> Dict[str, List[MigEntry]]:
 def _mig_numbers(words: List[str]) -> Dict[str, int]:
     counts = {}
     for word in words:
-        profile, _, count = word.partition("=")
+        profile, _mark, count = word.partition("=")
         counts[profile.replace("+", ".")] = int(count)
     return counts

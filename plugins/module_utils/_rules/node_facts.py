@@ -131,9 +131,9 @@ def _plain(value: Any) -> Any:
     """
     if isinstance(value, str):
         return sys.intern(value)
-    if type(value) is int:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    return None if value is None else json.dumps(value, default=repr)[:60]
+    return json.dumps(value, default=repr)[:60]
 
 
 class NodeView:

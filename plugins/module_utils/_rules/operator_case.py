@@ -108,7 +108,7 @@ class Case:
         if self.off or not managed:
             use = self.view.label if self.view.label in WORKLOADS else self.deployed_workload()
             if not use and not self.off and len(self.uses) == 1:
-                (use,) = self.uses
+                use = next(iter(self.uses))
             return use
         if self.effective.reason in ("label", "sandbox-disabled") or (self.policy and self.effective.certain):
             return self.effective.value

@@ -119,7 +119,6 @@ def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:
 
 
 def _without_sandbox(case: Case) -> Draft:
-    assert case.policy is not None
     message = (
         f"the workload label {case.view.label} has no effect: sandboxWorkloads.enabled is false,"
         " so the operator takes every node for a container node"

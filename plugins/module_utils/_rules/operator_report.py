@@ -87,7 +87,7 @@ def _evidence(groups: List[Group]) -> Iterator[str]:
 
 
 def _summary(outcome: Outcome) -> str:
-    counts = dict.fromkeys(SEVERITIES, 0)
+    counts = {severity: 0 for severity in SEVERITIES}
     for group in outcome.counted():
         counts[group.draft.severity] += len(group.subjects)
     found = ", ".join("%d %s" % (count, _plural(severity, count)) for severity, count in counts.items())

@@ -10,6 +10,7 @@ information. Sources: with each rule in rule_pages.py.
 import json
 from typing import Any, List, Tuple
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import Policy
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.near_names import near_miss, other_spelling
@@ -141,7 +142,6 @@ def _wrong(case: Case) -> List[Draft]:
 
 def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft]:
     """Names of VMs on a node that the operator takes for a container node whatever its label says."""
-    assert case.policy is not None
     label = case.view.label
     if label == use:
         return []  # sandbox-disabled tells
@@ -195,8 +195,8 @@ def _nothing(case: Case) -> List[Draft]:
     plugin = case.plugin()
     if case.plugin_is_held() or "failed" in (case.state("mig"), case.state("vgpu")):
         return []  # other findings tell
-    if case.policy and _plugin_is_off(case, plugin):
-        return [_no_plugin(case, plugin)]
+    if case.policy and _plugin_is_off(case, case.policy, plugin):
+        return [_no_plugin(case, case.policy, plugin)]
     held_back = [view.use_of(name) for name, number in view.capacity.items() if number > 0 and name not in view.live]
     if case.workload in held_back:
         return []  # none-allocatable says so
@@ -241,25 +241,23 @@ def _may_be_offered(case: Case) -> bool:
     return bool(case.view.live_of(SHARING_SCHEDULER if case.workload == WORKLOADS[0] else UNKNOWN))
 
 
-def _plugin_is_off(case: Case, plugin: str) -> bool:
-    assert case.policy is not None
+def _plugin_is_off(case: Case, policy: Policy, plugin: str) -> bool:
     if case.workload == WORKLOADS[2] and case.mode == "kata":
         return True  # the label asks for sandbox-device-plugin, which mode kata does not have
-    return not case.policy.is_enabled(_PLUGIN_SECTIONS[plugin])
+    return not policy.is_enabled(_PLUGIN_SECTIONS[plugin])
 
 
-def _no_plugin(case: Case, plugin: str) -> Draft:
-    assert case.policy is not None
+def _no_plugin(case: Case, policy: Policy, plugin: str) -> Draft:
     evidence = case.view.evidence(WORKLOAD_LABEL)
     section = _PLUGIN_SECTIONS[plugin]
-    if case.policy.is_enabled(section):
+    if policy.is_enabled(section):
         message = "vGPUs are advertised by no plugin in mode kata"
         evidence["ClusterPolicy spec.sandboxWorkloads.mode"] = "kata"
-        remedy = patch_policy(case.policy, sandboxWorkloads={"mode": "kubevirt"})
+        remedy = patch_policy(policy, sandboxWorkloads={"mode": "kubevirt"})
     else:
         message = f"no plugin of the operator advertises GPUs of {case.workload}: {section}.enabled is false"
         evidence[f"ClusterPolicy spec.{section}.enabled"] = False
-        remedy = patch_policy(case.policy, **{section: {"enabled": True}})
+        remedy = patch_policy(policy, **{section: {"enabled": True}})
     return draft("plugin-disabled", "warning", message, remedy, evidence)
 
 

@@ -233,8 +233,8 @@ def vgpu_types() -> FrozenSet[str]:
 
 
 def _vgpu_entry(word: str) -> VgpuEntry:
-    device, _, made = word.partition(":")
-    name, _, count = made.partition("=")
+    device, _mark, made = word.partition(":")
+    name, _mark, count = made.partition("=")
     return ("0x" + device + "10DE",), {name: int(count)}
 
 
@@ -244,7 +244,7 @@ def _vgpu_counts() -> Dict[str, int]:
     for line in _VGPU_COUNTS.strip().split("\n"):
         family, *words = line.split()
         for word in words:
-            size, _, count = word.partition("=")
+            size, _mark, count = word.partition("=")
             counts[family + "-" + size] = int(count)
     return counts
 

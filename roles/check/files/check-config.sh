@@ -364,7 +364,7 @@ def device_names() -> FrozenSet[str]:
     """Return the names of devices, without nvidia.com/."""
     names: Set[str] = set()
     for line in _DEVICES.split("\n"):
-        chip, _, rest = line.partition(" ")
+        chip, _mark, rest = line.partition(" ")
         names.update(chip if model == "-" else chip + "_" + model for model in rest.split())
     return frozenset(names)
 
@@ -1104,8 +1104,8 @@ def vgpu_types() -> FrozenSet[str]:
 
 
 def _vgpu_entry(word: str) -> VgpuEntry:
-    device, _, made = word.partition(":")
-    name, _, count = made.partition("=")
+    device, _mark, made = word.partition(":")
+    name, _mark, count = made.partition("=")
     return ("0x" + device + "10DE",), {name: int(count)}
 
 
@@ -1115,7 +1115,7 @@ def _vgpu_counts() -> Dict[str, int]:
     for line in _VGPU_COUNTS.strip().split("\n"):
         family, *words = line.split()
         for word in words:
-            size, _, count = word.partition("=")
+            size, _mark, count = word.partition("=")
             counts[family + "-" + size] = int(count)
     return counts
 
@@ -1233,7 +1233,7 @@ def _mig_configs() -> Dict[str, List[MigEntry]]:
 def _mig_numbers(words: List[str]) -> Dict[str, int]:
     counts = {}
     for word in words:
-        profile, _, count = word.partition("=")
+        profile, _mark, count = word.partition("=")
         counts[profile.replace("+", ".")] = int(count)
     return counts
 
@@ -4535,9 +4535,9 @@ def _plain(value: Any) -> Any:
     """
     if isinstance(value, str):
         return sys.intern(value)
-    if type(value) is int:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    return None if value is None else json.dumps(value, default=repr)[:60]
+    return json.dumps(value, default=repr)[:60]
 
 
 class NodeView:
@@ -4703,7 +4703,7 @@ class Case:
         if self.off or not managed:
             use = self.view.label if self.view.label in WORKLOADS else self.deployed_workload()
             if not use and not self.off and len(self.uses) == 1:
-                (use,) = self.uses
+                use = next(iter(self.uses))
             return use
         if self.effective.reason in ("label", "sandbox-disabled") or (self.policy and self.effective.certain):
             return self.effective.value
@@ -4891,7 +4891,6 @@ def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:
 
 
 def _without_sandbox(case: Case) -> Draft:
-    assert case.policy is not None
     message = (
         f"the workload label {case.view.label} has no effect: sandboxWorkloads.enabled is false,"
         " so the operator takes every node for a container node"
@@ -5206,7 +5205,6 @@ def _wrong(case: Case) -> List[Draft]:
 
 def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft]:
     """Names of VMs on a node that the operator takes for a container node whatever its label says."""
-    assert case.policy is not None
     label = case.view.label
     if label == use:
         return []  # sandbox-disabled tells
@@ -5260,8 +5258,8 @@ def _nothing(case: Case) -> List[Draft]:
     plugin = case.plugin()
     if case.plugin_is_held() or "failed" in (case.state("mig"), case.state("vgpu")):
         return []  # other findings tell
-    if case.policy and _plugin_is_off(case, plugin):
-        return [_no_plugin(case, plugin)]
+    if case.policy and _plugin_is_off(case, case.policy, plugin):
+        return [_no_plugin(case, case.policy, plugin)]
     held_back = [view.use_of(name) for name, number in view.capacity.items() if number > 0 and name not in view.live]
     if case.workload in held_back:
         return []  # none-allocatable says so
@@ -5306,25 +5304,23 @@ def _may_be_offered(case: Case) -> bool:
     return bool(case.view.live_of(SHARING_SCHEDULER if case.workload == WORKLOADS[0] else UNKNOWN))
 
 
-def _plugin_is_off(case: Case, plugin: str) -> bool:
-    assert case.policy is not None
+def _plugin_is_off(case: Case, policy: Policy, plugin: str) -> bool:
     if case.workload == WORKLOADS[2] and case.mode == "kata":
         return True  # the label asks for sandbox-device-plugin, which mode kata does not have
-    return not case.policy.is_enabled(_PLUGIN_SECTIONS[plugin])
+    return not policy.is_enabled(_PLUGIN_SECTIONS[plugin])
 
 
-def _no_plugin(case: Case, plugin: str) -> Draft:
-    assert case.policy is not None
+def _no_plugin(case: Case, policy: Policy, plugin: str) -> Draft:
     evidence = case.view.evidence(WORKLOAD_LABEL)
     section = _PLUGIN_SECTIONS[plugin]
-    if case.policy.is_enabled(section):
+    if policy.is_enabled(section):
         message = "vGPUs are advertised by no plugin in mode kata"
         evidence["ClusterPolicy spec.sandboxWorkloads.mode"] = "kata"
-        remedy = patch_policy(case.policy, sandboxWorkloads={"mode": "kubevirt"})
+        remedy = patch_policy(policy, sandboxWorkloads={"mode": "kubevirt"})
     else:
         message = f"no plugin of the operator advertises GPUs of {case.workload}: {section}.enabled is false"
         evidence[f"ClusterPolicy spec.{section}.enabled"] = False
-        remedy = patch_policy(case.policy, **{section: {"enabled": True}})
+        remedy = patch_policy(policy, **{section: {"enabled": True}})
     return draft("plugin-disabled", "warning", message, remedy, evidence)
 
 
@@ -6180,7 +6176,7 @@ def _evidence(groups: List[Group]) -> Iterator[str]:
 
 
 def _summary(outcome: Outcome) -> str:
-    counts = dict.fromkeys(SEVERITIES, 0)
+    counts = {severity: 0 for severity in SEVERITIES}
     for group in outcome.counted():
         counts[group.draft.severity] += len(group.subjects)
     found = ", ".join("%d %s" % (count, _plural(severity, count)) for severity, count in counts.items())

@@ -214,7 +214,7 @@ def test_what_the_dump_does_not_tell(checker, form):
 
 def test_what_is_ignored_does_not_fail_and_is_told(checker):
     ignore = ["vgpu-config-mismatch@vdi-2", "vgpu-config-mismatch@vdi-3"]
-    played = checker.judge(str(EXAMPLES / "cluster.yaml"), *variables(profile="operator", ignore=ignore))
+    played = checker.judge(str(EXAMPLES / "cluster.dump"), *variables(profile="operator", ignore=ignore))
     assert played.rc == 0, played.output
     (report,) = checker.reports().values()
     assert "Silenced: 2 findings\n  vgpu-config-mismatch on vdi-[2:3] by --ignore" in report

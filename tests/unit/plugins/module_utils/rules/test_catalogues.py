@@ -90,7 +90,7 @@ def test_names_that_are_no_configuration(name):
     ],
 )
 def test_same_profile(one, other):
-    assert same_mig_profile(one, other) and same_mig_profile(other, one)
+    assert all(same_mig_profile(*pair) for pair in ((one, other), (other, one)))
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_same_profile(one, other):
     ],
 )
 def test_other_profile(one, other):
-    assert not same_mig_profile(one, other) and not same_mig_profile(other, one)
+    assert not any(same_mig_profile(*pair) for pair in ((one, other), (other, one)))

@@ -88,7 +88,7 @@ def test_what_is_not_about_a_node_and_what_could_not_be_read():
 def test_a_silenced_finding_fails_nothing():
     testsuite = junit(outcome(NODES, ignores=frozenset([("no-resource", "")])))
     assert counts(testsuite) == really(testsuite) == [7, 1, 0]
-    assert not [line for line in github_lines(outcome(NODES[4:], ignores=frozenset([("no-resource", "")])))]
+    assert not list(github_lines(outcome(NODES[4:], ignores=frozenset([("no-resource", "")]))))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -98,7 +98,7 @@ def test_hostile_names(name):
     assert counts(testsuite) == really(testsuite) == [2, 2, 0]
     for line in github_lines(found):
         assert line.isprintable()
-        command, _, rest = line[2:].partition("::")
+        command, _colons, rest = line[2:].partition("::")
         assert command.split(" ")[0] in ("error", "warning", "notice")
         assert "\n" not in rest
 

@@ -495,10 +495,16 @@ def test_a_large_item_below_the_limit(write):
     assert Read(write(json.dumps(item, indent=4))).names == ["x"]
 
 
+def deep(count):
+    return "[" * count + "]" * count
+
+
+def both(count):
+    return '{"a":[' * (count // 2) + "[]" * (count % 2) + "]}" * (count // 2)
+
+
 @pytest.mark.parametrize("levels, error", [(200, ""), (201, "it is nested too deeply, more than 200 levels")])
 def test_depth_is_exact(write, levels, error):
-    deep = lambda count: "[" * count + "]" * count  # noqa: E731
-    both = lambda count: '{"a":[' * (count // 2) + "[]" * (count % 2) + "]}" * (count // 2)  # noqa: E731
     for text in (
         '{"kind":"List","items":[],"x":%s}' % deep(levels - 1),
         '{"kind":"List","items":[{"kind":"Service","x":%s}]}' % deep(levels - 3),

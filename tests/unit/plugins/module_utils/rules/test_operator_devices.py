@@ -40,9 +40,16 @@ def vgpu(offered, beside=SANDBOX_ON, **labels):
     return verdict(node(VGPU, offered, labels=labels), beside)
 
 
-def mig(offered, beside=SANDBOX_ON, labels=MIXED, **more):
+def mig(offered, beside=SANDBOX_ON, labels=None, **more):
     return verdict(
-        node(CONTAINER, offered, labels={**labels, **{key.replace("_", "."): value for key, value in more.items()}}),
+        node(
+            CONTAINER,
+            offered,
+            labels={
+                **(MIXED if labels is None else labels),
+                **{key.replace("_", "."): value for key, value in more.items()},
+            },
+        ),
         beside,
     )
 
