@@ -26,6 +26,8 @@ def check_reports(
         raise AnsibleFilterError(one_line(str(error))) from None
     if fail_on not in SEVERITIES:
         raise AnsibleFilterError("fail_on {!r} is none of {}".format(fail_on, ", ".join(SEVERITIES)))
+    if not isinstance(formats, (list, tuple)) or not all(isinstance(one, str) for one in formats):
+        raise AnsibleFilterError("formats {!r}: expected a list of {}".format(formats, ", ".join(FORMATS)))
     unknown = [one for one in formats if one not in FORMATS]
     if unknown:
         raise AnsibleFilterError("format {!r} is none of {}".format(unknown[0], ", ".join(FORMATS)))

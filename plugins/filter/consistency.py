@@ -11,6 +11,8 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings impo
 
 def consistency(nodes, profile="lab", cluster_policy=None, operator_version=None, ignore=()):
     """Return the findings about nodes, given as objects or as the path of a dump."""
+    if nodes == "-":
+        raise AnsibleFilterError("-: a filter has no standard input, expected the path of a file or folder")
     try:
         settings = settings_from(profile, cluster_policy, operator_version, ignore)
         outcome = check_paths([str(nodes)], settings) if isinstance(nodes, str) else check_objects(nodes, settings)

@@ -134,6 +134,12 @@ def _options(arguments: List[str]) -> Dict[str, Any]:
         raise Usage(
             "--explain {}: there is no such rule, only {}".format(options["explain"], ", ".join(sorted(RULE_PAGES)))
         )
+    if options["explain"] and options["paths"]:
+        raise Usage("--explain {}: expected no PATH beside it".format(options["explain"]))
+    if options["cluster_policy"] == "":
+        raise Usage("--cluster-policy: expected the path of a file")
+    if options["profile"] == "lab" and (options["cluster_policy"] or options["operator_version"]):
+        raise Usage("--cluster-policy and --operator-version belong to --profile operator; the profile is lab")
     if not options["paths"] and not options["explain"]:
         raise Usage("expected at least one PATH")
     return options

@@ -31,6 +31,8 @@ def reports_on(
     """
     reports = []
     for path, error in _dumps(paths, settings.profile == "operator"):
+        if path == "-":
+            error = "-: a filter has no standard input, expected the path of a file or folder"
         if error:
             outcome = Outcome(settings.profile, [], [error], 0, {}, [], [])
         else:

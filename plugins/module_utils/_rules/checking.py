@@ -7,6 +7,7 @@ Private to the collection gpuwl.sandbox. Of each node only its name is kept; wha
 for all nodes that are alike, and judged once.
 """
 
+import os
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import CONTEXT_KINDS, Cluster, Surroundings
@@ -26,7 +27,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding impor
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inputs import Progress, Source, read_inputs
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_facts import NodeFacts, facts_of
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import shell_names
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import collect
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable, collect
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_profile import (
     is_judged,
     judge_cluster,
@@ -276,6 +277,7 @@ def check_paths(paths: Sequence[str], settings: Settings, progress: Progress = N
 
     hint: whether to say which nodes are bad by the profile `lab` and not by `operator`.
     """
+    paths = list({path if path == "-" else os.path.normpath(path): path for path in paths}.values())
     operator = OperatorCheck(settings)
     wrong: List[str] = []
     takers = _takers(operator, wrong)
@@ -310,15 +312,33 @@ def check_objects(nodes: Any, settings: Settings, beside: Sequence[Any] = ()) ->
     Raises objects.Unreadable, and ValueError for a ClusterPolicy that cannot be.
     """
     lab, operator = LabCheck(settings.ignores), OperatorCheck(settings)
+
+    def take(node: Dict[str, Any]) -> None:
+        _check_keys(node)
+        if settings.profile == "lab":
+            lab.take(node, "")
+        else:
+            operator.take(node, "", ())
+
     for item in [*beside, *_items(nodes)]:
         if isinstance(item, dict) and item.get("kind") in CONTEXT_KINDS:
             operator.take_beside(item["kind"], item, "", ())
+    collect(nodes, "Node", take)
     if settings.profile == "lab":
-        collect(nodes, "Node", lambda node: lab.take(node, ""))
         return Outcome("lab", [], [], lab.checked, lab.names, lab, [])
-    collect(nodes, "Node", lambda node: operator.take(node, "", ()))
     groups = operator.judge()
     return Outcome("operator", [], [], operator.checked, operator.names, groups, operator.clusters())
+
+
+def _check_keys(node: Dict[str, Any]) -> None:
+    """Refuse keys that are no texts; what was read from a file has none, variables of a play may."""
+    status = node.get("status") or {}
+    fields = {f"metadata.{field}": node["metadata"].get(field) for field in ("labels", "annotations")}
+    fields.update({f"status.{field}": status.get(field) for field in ("capacity", "allocatable")})
+    for field, found in fields.items():
+        for key in found if isinstance(found, dict) else ():
+            if not isinstance(key, str):
+                raise Unreadable(f"Node {node['metadata']['name']}: a key of {field} is {key!r}, expected a string")
 
 
 def _items(data: Any) -> List[Any]:

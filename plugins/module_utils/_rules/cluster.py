@@ -35,12 +35,18 @@ _CHART = re.compile(r"gpu-operator-(v?[0-9].*)\Z")
 _BUNDLE = re.compile(r"gpu-operator-certified\.(v?[0-9].*)\Z")
 
 
+# Of one kind so many objects are noted; ResourceSlices are one per node and pool.
+_MOST_TOLD = 100
+_MOST_SLICES = 100000
+
+
 class Cluster(NamedTuple):
     """What is known, or assumed, about the cluster of a node."""
 
     policy: Optional[Policy]
     policy_source: str  # where it came from, "" without one
     other_policies: Tuple[str, ...]  # ClusterPolicies that the operator ignores
+    is_policy_sure: bool  # whether their status tells which one the operator follows
     gpu_clusters: Tuple[str, ...]
     version: Tuple[int, int]  # one of workload.KNOWN_VERSIONS
     version_text: str  # as found, "" if assumed
@@ -94,7 +100,10 @@ class Surroundings:
         return self._clusters[place]
 
     def _gather(self, place: Place) -> Cluster:
-        policies = sorted(self._nearest("policies", place), key=lambda found: found[0])
+        # By a fixed rule, so that the order of files tells nothing.
+        policies = sorted(
+            self._nearest("policies", place), key=lambda found: (found[0], found[1].name, repr(found[1:]))
+        )
         versions = sorted(self._nearest("versions", place), key=_newest_first)
         policy, source = self._policy, "as given" if self._policy else ""
         if not policy and policies:
@@ -104,11 +113,12 @@ class Surroundings:
             _rank, text, told_by = versions[0]
         parsed = parse_version(text)
         slices = self._nearest("slices", place)
-        names = {found[1].name for found in policies} - {policy.name if policy else ""}
+        others = [] if self._policy else [found for found in policies if found[1] != policy]
         return Cluster(
             policy=policy,
             policy_source=source,
-            other_policies=() if self._policy else tuple(sorted(names)),
+            other_policies=tuple(sorted({found[1].name for found in others})),
+            is_policy_sure=all(found[0] != policies[0][0] for found in others),
             gpu_clusters=tuple(sorted(set(self._nearest("gpu_clusters", place)))),
             version=nearest_version(parsed) if parsed else NEWEST_VERSION,
             version_text=text,
@@ -118,9 +128,13 @@ class Surroundings:
         )
 
     def _note(self, what: str, value: Any, place: Place) -> None:
+        """Note a value for its place and all above; of a hostile dump not more than could be meant."""
+        most = _MOST_SLICES if what == "slices" else _MOST_TOLD
         at = self._found.setdefault(what, {})
         for length in range(len(place) + 1):
-            at.setdefault(place[:length], {})[value] = None
+            values = at.setdefault(place[:length], {})
+            if len(values) < most:
+                values[value] = None
 
     def _nearest(self, what: str, place: Place) -> List[Any]:
         at = self._found.get(what, {})

@@ -49,6 +49,7 @@ class Policy(NamedTuple):
     kata_aliases: FrozenSet[str]
     kata_models: bool
     tolerations: Tolerations
+    tolerations_are_set: bool  # whether the ClusterPolicy has a list of its own, and not the operator's default
 
     def is_enabled(self, section: str) -> bool:
         """Say whether a section such as devicePlugin is enabled."""
@@ -83,6 +84,7 @@ def read_policy(given: Any) -> Policy:
         kata_aliases=aliases,
         kata_models=models,
         tolerations=_tolerations(_section(spec, "daemonsets").get("tolerations")),
+        tolerations_are_set=bool(_section(spec, "daemonsets").get("tolerations")),
     )
 
 

@@ -38,6 +38,8 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.yaml_dump imp
 
 MAX_SIZE = 4 << 30
 MAX_LEFT_OUT = 1000  # sources that only say that something was left out
+MAX_DEPTH = 32  # folders below one another that a place tells apart
+MAX_SOURCES = 10000  # sources with nothing to say that are kept
 MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told
@@ -63,7 +65,8 @@ class Source:
 
     def __init__(self, path: str, place: Tuple[str, ...], given: bool = False) -> None:
         self.path = path
-        self.place = place
+        # Every part is looked at for every object: the folders of a hostile archive may be very many.
+        self.place = place if len(place) <= MAX_DEPTH else (*place[: MAX_DEPTH - 1], "/".join(place[MAX_DEPTH - 1 :]))
         self.given = given
         self.form = ""
         self.counts: Dict[str, int] = {}
@@ -325,7 +328,9 @@ class _Reading:
             if self._broken > MAX_BROKEN:
                 source.error = "with it more than 1,000 files cannot be read, and no more are"
                 self._has_stopped = True
-        self.sources.append(source)
+        # Which other objects an archive of very many files has was told to who takes them.
+        if len(self.sources) < MAX_SOURCES or source.given or source.error or source.counts.get("Node"):
+            self.sources.append(source)
 
 
 class _Doubtful(Unreadable):

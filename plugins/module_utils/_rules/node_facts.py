@@ -79,6 +79,7 @@ class NodeFacts(NamedTuple):
     """The labels, annotations and resources of a node that rules read; pairs of name and value as found."""
 
     labels: Pairs
+    discovered: bool  # whether Node Feature Discovery has left a label; only looked for on a node without a GPU's
     ignores: Pairs
     capacity: Pairs
     allocatable: Pairs
@@ -99,6 +100,7 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
     ignores = [key for key in annotations if key.startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
     return NodeFacts(
         tuple((sys.intern(key), _plain(labels[key])) for key in sorted(read)),
+        has_gpu(labels) or any(key.startswith("feature.node.kubernetes.io/") for key in labels),
         tuple((key[len(IGNORE_PREFIX) :], _plain(annotations[key])) for key in sorted(ignores)),
         _resources(status.get("capacity")),
         _resources(status.get("allocatable")),
@@ -130,7 +132,7 @@ def _plain(value: Any) -> Any:
     Texts are interned, as are the names before them: few are different, and a dump has many.
     """
     if isinstance(value, str):
-        return sys.intern(value)
+        return sys.intern(value if len(value) <= 1000 else value[:997] + "...")
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     return json.dumps(value, default=repr)[:60]
@@ -141,6 +143,7 @@ class NodeView:
 
     def __init__(self, facts: NodeFacts, aliases: Any = frozenset()) -> None:
         self.labels: Dict[str, Any] = dict(facts.labels)
+        self.discovered = facts.discovered
         self.ignores: Dict[str, Any] = dict(facts.ignores)
         self.raw = {"capacity": dict(facts.capacity), "allocatable": dict(facts.allocatable)}
         # What is wrong with a name's quantities: {name: problems}.

@@ -10,6 +10,8 @@ Private to the collection gpuwl.sandbox. Source: the Kubernetes API conventions
 from typing import Any, Callable, Dict, List
 
 MAX_DOCUMENTS = 1000000  # of one file
+MAX_UNSURE = 1000  # items of a list that are kept because neither they nor the list tell their kind so far
+MAX_OBJECT_NAME = 10000  # characters that a name may have and still be shown; Kubernetes allows 253
 
 # What the rules rely on. None stands for absent, as it does in Kubernetes.
 _SHAPES = {
@@ -122,34 +124,39 @@ class Collector:
         if not isinstance(kind, str) or not kind:
             raise NotObjects("it is no Kubernetes object: it has no kind", suspicious=False)
         inner = _kind_of_items(kind)
+        group = "" if _is_of_group(top, "") else " of {}".format(_brief(str(top["apiVersion"])))
+        other = f"it is of kind {_brief(kind)}{group}, expected a List, {self.kind}List or {self.kind}"
         if kind in self._takers and _is_of_group(top, kind):
-            self._check_items((), kind)
+            self._check_items((), f"it is of kind {kind}, yet it has items that are of kind {self.kind}")
             self._take(top, kind, "the object")
         elif (kind == "List" and _is_of_group(top, "")) or (inner in self._takers and _is_of_group(top, inner)):
-            self._finish_list(kind, has_items)
+            self._finish_list(kind, has_items, other)
         else:
-            self._check_items((), kind)
+            self._check_items((), other)
         is_wanted = self.kind in (kind, inner) and _is_of_group(top, self.kind)
         if not is_wanted and not (kind == "List" and _is_of_group(top, "")):
-            group = "" if _is_of_group(top, "") else " of {}".format(_brief(str(top["apiVersion"])))
-            expected = f"expected a List, {self.kind}List or {self.kind}"
-            raise Unwanted(f"it is of kind {_brief(kind)}{group}, {expected}")
+            raise Unwanted(other)
         if kind != self.kind and self._count and not self._counts.get(self.kind):
             raise Unwanted("none of its %d items is a %s" % (self._count, self.kind))
         return self._taken
 
-    def _finish_list(self, kind: str, has_items: bool) -> None:
+    def _finish_list(self, kind: str, has_items: bool, other: str) -> None:
         if not has_items:
             raise Unreadable(f"it is of kind {kind} and has no array of items")
         if kind == "List" and self._without_kind:
             raise Unreadable(f"{self._without_kind} of the List has no kind")
+        if self._without_kind and self._items_kind not in ("", _kind_of_items(kind)):
+            raise Unreadable(f"{self._without_kind} has no kind, and the list has two")
         if self._problem:
             raise Unreadable(self._problem)
         if kind != "List":
-            self._check_items((_kind_of_items(kind),), kind)
+            self._check_items((_kind_of_items(kind),), other)
 
-    def _check_items(self, allowed: Any, kind: str) -> None:
-        """Do away with items that the outermost object, as it turns out, should not have."""
+    def _check_items(self, allowed: Any, other: str) -> None:
+        """Do away with items that the outermost object, as it turns out, should not have.
+
+        other: what to say where that cannot be done.
+        """
         self._counts = {one: count for one, count in self._counts.items() if one in allowed}
         if not self._counts:
             self._taken = []
@@ -165,10 +172,12 @@ class Collector:
             raise Unreadable(f"{where} must be an object, not {json_type(item)}")
         kind = item.get("kind")
         if kind is None or kind == "":
-            kind = self._items_kind or _likely_kind(item)
-            if not kind:
+            likely = _likely_kind(item)
+            if not likely:
                 # The API leaves the kind out in the items of a NodeList, never in a List.
                 self._without_kind = self._without_kind or where
+            kind = self._items_kind or likely
+            if not kind:
                 return self.kind
         for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
             if not isinstance(value, str):
@@ -195,11 +204,30 @@ class Intake(Collector):
         if getattr(self, "_counts", None):
             raise Unreadable("it has two arrays of items")
         super().start_items(top)
+        self._unsure: List[Any] = []
 
-    def _check_items(self, allowed: Any, kind: str) -> None:
-        for one in self._counts:
-            if one not in allowed:
-                raise Unreadable(f"it is of kind {_brief(kind)}, yet one of its items is a {one}")
+    def add(self, item: Any) -> None:
+        """Take the next item of a list, or keep it until the list has told of which kind its items are."""
+        if self._items_kind or not isinstance(item, dict) or item.get("kind") or _likely_kind(item):
+            super().add(item)
+        elif len(self._unsure) < MAX_UNSURE:
+            self._unsure.append((self._count, item))
+            self._without_kind = self._without_kind or "items[%d]" % self._count
+            self._count += 1
+        else:
+            raise Unreadable("more than %d of its items have no kind, and the list's own comes after them" % MAX_UNSURE)
+
+    def _finish_list(self, kind: str, has_items: bool, other: str) -> None:
+        super()._finish_list(kind, has_items, other)
+        inner = _kind_of_items(kind)
+        for at, item in self._unsure if inner in self._takers else ():
+            if _is_of_group(item, inner):
+                self._take(item, inner, "items[%d]" % at)
+
+    def _check_items(self, allowed: Any, other: str) -> None:
+        # What is told beside the nodes may be told by any list.
+        if self.kind not in allowed and self._counts.get(self.kind):
+            raise Unreadable(other)
 
     def _take(self, item: Dict[str, Any], kind: str, where: str) -> None:
         check_shape(item, kind, where)
@@ -267,6 +295,8 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name.strip():
         raise Unreadable(f"{where} is a {kind} without a name (metadata.name)")
+    if len(name) > MAX_OBJECT_NAME:
+        raise Unreadable("%s is a %s with a name of %d characters, of which 253 are allowed" % (where, kind, len(name)))
     for path, outer, inner, expected in _SHAPES[kind]:
         value = item.get(outer)
         if inner:
@@ -286,7 +316,8 @@ def json_type(value: Any) -> str:
 def _likely_kind(item: Dict[str, Any]) -> str:
     """Return the kind of an object whose kind somebody's jq has trimmed off, or ""."""
     status, spec = item.get("status"), item.get("spec")
-    if isinstance(status, dict) and ("allocatable" in status or "capacity" in status):
+    # A PersistentVolumeClaim has a capacity too.
+    if isinstance(status, dict) and ("allocatable" in status or ("capacity" in status and "accessModes" not in status)):
         return "Node"
     return "Pod" if isinstance(spec, dict) and "containers" in spec else ""
 

@@ -60,6 +60,14 @@ def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
 
 
+def append_to_policy(policy: Policy, path: str, values: List[Dict[str, str]]) -> str:
+    """Return the command that adds values to a list of the ClusterPolicy; path: a JSON pointer that ends in /-."""
+    operations = [{"op": "add", "path": path, "value": value} for value in values]
+    # As JSON writes it, so that no key of a taint ends the shell's quotes or stands for the nodes.
+    patch = json.dumps(operations, separators=(",", ":")).replace("'", "\\u0027").replace("{node}", "\\u007bnode}")
+    return f"kubectl patch clusterpolicy {shell_word(policy.name)} --type json -p '{patch}'"
+
+
 def look_at(app: str) -> str:
     """Return the command that shows the Pods of an operand, whose logs tell more."""
     return f"Read the log of this Pod on the node: kubectl get pods -A -o wide -l app={app}"

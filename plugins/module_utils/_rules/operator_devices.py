@@ -30,6 +30,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.vgpu_catalogu
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import WORKLOADS
 
 MIG_CONFIG, MIG_STATE, MIG_STRATEGY = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/mig.strategy"
+GPU_PRODUCT = "nvidia.com/gpu.product"
 VGPU_CONFIG, VGPU_STATE = "nvidia.com/vgpu.config", "nvidia.com/vgpu.config.state"
 
 
@@ -79,6 +80,9 @@ def _vgpu_types(case: Case, name: str, entries: List[Any], live: List[str]) -> L
     if wrong:
         message = f"vgpu.config {name} does not make {', '.join(wrong)}"
         remedy = relabel(VGPU_CONFIG, vgpu_type(wrong[0]) or "default")
+        if len(wrong) < len(live):
+            # The configured types are there, so what else there is is too much.
+            remedy = look_at("nvidia-vgpu-device-manager")
         return [draft("vgpu-config-mismatch", "error", message, remedy, view.evidence(VGPU_CONFIG, VGPU_STATE, *live))]
     drafts = []
     for one in live:
@@ -174,23 +178,60 @@ def _mig_layout(case: Case, strategy: Optional[str], slices: List[str]) -> List[
     if strategy == "single":
         # GPUs of one node are of one model: only profiles that one entry makes together count as several.
         mixed = (whole and profiles) or any(len(made) > 1 for _f, _d, _e, made in entries)
-        return [_not_single(case, str(wish))] if mixed else []
+        return [_not_single(case, str(wish))] if mixed else _not_divided(case, str(wish), bool(profiles))
     if strategy == "none" or not case.uses:
         return []
     wrong = [one for one in slices if not any(same_mig_profile(mig_profile(one), known) for known in profiles)]
-    not_divided = profiles and not whole and not slices and strategy == "mixed" and case.view.live_of(CONTAINER)
     if wrong:
-        message = f"mig.config {wish} does not make {', '.join(wrong)}"
-        found = mig_profile(wrong[0])
-    elif not_divided:
-        message = f"mig.config {wish} divides every GPU, and the node offers whole ones"
-        found = "disabled"
-    else:
-        return []
+        return [_wrong_slices(case, str(wish), wrong, len(wrong) < len(slices))]
+    if profiles and not whole and strategy == "mixed" and case.view.live_of(CONTAINER):
+        return [_whole_gpus(case, str(wish))]
+    return _per_gpu(case, str(wish), entries, slices) if slices and not whole else []
+
+
+def _wrong_slices(case: Case, wish: str, wrong: List[str], right_ones: bool) -> Draft:
+    """Slices that the configuration does not make; right_ones: whether those that it makes are there too."""
+    message = f"mig.config {wish} does not make {', '.join(wrong)}"
+    found = "all-" + mig_profile(wrong[0])
     evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, MIG_STRATEGY, *sorted(case.view.live))
-    known = mig_config("all-" + found)
-    remedy = relabel(MIG_CONFIG, "all-" + found) if known else look_at("nvidia-mig-manager")
-    return [draft("mig-config-mismatch", "error", message, remedy, evidence)]
+    # With those beside them that are wished for, these are too much.
+    remedy = look_at("nvidia-mig-manager") if right_ones or not mig_config(found) else relabel(MIG_CONFIG, found)
+    return draft("mig-config-mismatch", "error", message, remedy, evidence)
+
+
+def _whole_gpus(case: Case, wish: str) -> Draft:
+    message = f"mig.config {wish} divides every GPU, and the node offers whole ones"
+    evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, MIG_STRATEGY, *sorted(case.view.live))
+    return draft("mig-config-mismatch", "error", message, look_at("nvidia-mig-manager"), evidence)
+
+
+def _not_divided(case: Case, wish: str, divides: bool) -> List[Draft]:
+    """With strategy single the name tells nothing; GPU Feature Discovery adds -MIG- to the product of divided GPUs."""
+    product = case.view.labels.get(GPU_PRODUCT)
+    if not divides or not case.uses or not product or "-MIG-" in str(product) or case.state("mig") != "success":
+        return []
+    found = _whole_gpus(case, wish)
+    return [found._replace(evidence=(*found.evidence, *case.view.evidence(GPU_PRODUCT).items()))]
+
+
+def _per_gpu(case: Case, wish: str, entries: List[Any], slices: List[str]) -> List[Draft]:
+    """Compare the numbers of slices with what the configuration makes of each GPU, whichever model it is."""
+    numbers: Dict[str, int] = {}
+    for name in slices:
+        if name.endswith(".shared"):
+            return []
+        numbers[mig_profile(name)] = case.view.capacity.get(name, case.view.live[name])
+    for _filters, _devices, _enabled, made in entries:
+        found = {
+            profile: sum(number for one, number in numbers.items() if same_mig_profile(one, profile))
+            for profile in made
+        }
+        times = {number / made[profile] for profile, number in found.items()}
+        if sum(found.values()) == sum(numbers.values()) and len(times) == 1 and times.pop().is_integer():
+            return []
+    message = f"the numbers of slices are no multiple of what mig.config {wish} makes of a GPU"
+    evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, *slices)
+    return [draft("mig-quantity-mismatch", "warning", message, look_at("nvidia-mig-manager"), evidence)]
 
 
 def _not_single(case: Case, wish: str) -> Draft:

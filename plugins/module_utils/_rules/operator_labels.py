@@ -23,6 +23,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload impo
     DEPLOY_PREFIX,
     GPU_PRESENT,
     OPERANDS_SWITCH,
+    PASSTHROUGH_WORKLOAD,
     PCI_LABELS,
     WORKLOADS,
     can_do_mig,
@@ -84,6 +85,8 @@ def nearest_workload(label: object) -> str:
     if not isinstance(label, str):
         return ""
     plain = label.strip().lower().replace("_", "-")
+    if plain == "kata":
+        return PASSTHROUGH_WORKLOAD  # for kata there is no value of its own, but sandboxWorkloads.mode
     for value in WORKLOADS:
         if plain == value or plain.replace("-", "") == value.replace("-", ""):
             return value
@@ -111,11 +114,18 @@ def _one_edit(one: str, other: str) -> bool:
 
 def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:
     where = f'{GPU_PRESENT} is not "true" and Node Feature Discovery has found no NVIDIA device'
+    if not case.view.discovered:
+        where = f'{GPU_PRESENT} is not "true", and no label of Node Feature Discovery, which would tell, is on the node'
     if case.uses:
         message = f"the operator does not manage this node, which advertises GPUs: {where}"
         return draft("gpu-not-present", "info", message, f"kubectl label node {{node}} {PCI_LABELS[0]}=true", evidence)
     message = f"the workload label has no effect: {where}"
-    return draft("gpu-not-present", "warning", message, relabel(WORKLOAD_LABEL), evidence)
+    remedy = relabel(WORKLOAD_LABEL)
+    if not case.view.discovered:
+        remedy = (
+            "If there is a GPU in it, let Node Feature Discovery run there (Helm value nfd.enabled); else: " + remedy
+        )
+    return draft("gpu-not-present", "warning", message, remedy, evidence)
 
 
 def _without_sandbox(case: Case) -> Draft:
@@ -131,8 +141,8 @@ def _without_sandbox(case: Case) -> Draft:
 
 def _by_default(case: Case) -> List[Draft]:
     """Say that the node's use follows from a default, which 26.7 may not have followed."""
-    if not case.policy:
-        return []
+    if not case.policy or (case.uses and case.workload and case.workload not in case.uses):
+        return []  # what is offered is not the default's: wrong-resource tells
     default = case.policy.default
     evidence = case.view.evidence(WORKLOAD_LABEL)
     evidence["ClusterPolicy spec.sandboxWorkloads.defaultWorkload"] = default
@@ -176,6 +186,8 @@ def _values(case: Case) -> List[Draft]:
     for (rule, severity, words, state), operands in held.items():
         keys = [DEPLOY_PREFIX + operand for operand in operands]
         remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys) + " --overwrite"
+        if rule == "operand-paused" and severity == "info":
+            remedy = "Nothing while the change is under way; if it is over and this stays: " + remedy
         message = f"{words}: {', '.join(operands)}"
         drafts.append(draft(rule, severity, message, remedy, case.view.evidence(*keys, state)))
     return drafts
@@ -183,6 +195,9 @@ def _values(case: Case) -> List[Draft]:
 
 def _held(case: Case, operand: str, value: Any) -> Optional[Tuple[str, str, str, str]]:
     """Return (rule, severity, words, label that tells of the state) for a deploy label; None if it is no fault."""
+    if value == "false" and operand == "container-toolkit" and WORKLOADS[0] in case.uses:
+        words = "taken off while GPUs are offered, so that Pods get no device unless the host has a toolkit of its own"
+        return "operand-off", "warning", words, ""
     if value == "false":
         return "operand-off", "info", "taken off the node on purpose", ""
     if value == "":
@@ -254,8 +269,8 @@ def _is_behind(case: Case) -> bool:
 def _behind(case: Case) -> List[Draft]:
     """Deploy labels of another use: the operator has not followed the label."""
     others = {use: operands for use, operands in case.deployed_for().items() if use != case.workload}
-    if not others:
-        return []
+    if not others or any(use in others for use in case.uses):
+        return []  # what is offered belongs to them too: wrong-resource tells
     keys = [DEPLOY_PREFIX + operand for operands in others.values() for operand in operands]
     message = f"the operator has not followed: the node is for {case.workload}, and it carries deploy labels of {' and '.join(others)}"
     if not case.policy:

@@ -94,6 +94,13 @@ def _reasonless(case: Case) -> List[Draft]:
     """Annotations that would silence a rule, but give no reason."""
     drafts = []
     for rule, reason in sorted(case.view.ignores.items()):
+        if rule not in RULE_PAGES:
+            key = f"{IGNORE_PREFIX}{rule}"
+            message = f"the annotation {key} names no rule, so it silences nothing"
+            remedy = "kubectl annotate node {node} " + shell_word(key + "-")
+            evidence = {f"metadata.annotations['{key}']": reason}
+            drafts.append(draft("ignore-unknown-rule", "warning", message, remedy, evidence))
+            continue
         if not isinstance(reason, str) or not reason.strip():
             key = IGNORE_PREFIX + rule
             message = f"the annotation {key} gives no reason, so it silences nothing"
@@ -117,16 +124,14 @@ def judge_cluster(cluster: Cluster) -> List[Draft]:
         drafts.append(draft("conflicting-gpu-cluster", "error", message, remedy, {"GPUCluster": names}))
     for name in cluster.other_policies:
         message = f"the operator ignores ClusterPolicy {name}: it follows one alone"
-        evidence = {"ClusterPolicy metadata.name": name}
-        drafts.append(
-            draft(
-                "second-cluster-policy",
-                "warning",
-                message,
-                f"kubectl delete clusterpolicy {shell_word(name)}",
-                evidence,
+        remedy = f"kubectl delete clusterpolicy {shell_word(name)}"
+        if not cluster.is_policy_sure and cluster.policy:
+            message = (
+                f"ClusterPolicy {name} is there beside {cluster.policy.name}, the operator follows one alone, and the dump"
+                f" does not tell which: nodes are judged by {cluster.policy.name} ({cluster.policy_source})"
             )
-        )
+            remedy = "See which one has a status, and delete the other: kubectl get clusterpolicies.nvidia.com -o yaml"
+        drafts.append(draft("second-cluster-policy", "warning", message, remedy, {"ClusterPolicy metadata.name": name}))
     return drafts
 
 

@@ -17,11 +17,12 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges i
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_profile import assumptions
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import RULE_PAGES
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import parse_version
 
 _COLOURS = {"error": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[36m"}
 _PLAIN = "\x1b[0m"
 # So many ranges of names, and values of one field, are shown; the rest is counted.
-_MOST_RANGES = 8
+_MOST_RANGES = 40
 _MOST_VALUES = 4
 
 
@@ -66,6 +67,8 @@ def _block(groups: List[Group], colour: bool, several: bool) -> Iterator[str]:
     for line in _evidence(groups):
         yield "  found  " + line
     yield "  do     " + one_line(first.remedy.replace(NODE, shell_names(names)))
+    if "kubectl patch clusterpolicy" in first.remedy:
+        yield "  note   this changes the whole cluster, not these nodes alone"
 
 
 def _evidence(groups: List[Group]) -> Iterator[str]:
@@ -132,11 +135,8 @@ def told(clusters: Sequence[Cluster]) -> List[str]:
                 f" default {policy.default}, mode {policy.mode}"
             )
         if cluster.version_text:
-            known = (
-                ""
-                if cluster.version_text.lstrip("v").startswith("%d.%d" % cluster.version)
-                else (", judged as %d.%d, the nearest known" % cluster.version)
-            )
+            is_known = parse_version(cluster.version_text) == cluster.version
+            known = "" if is_known else ", judged as %d.%d, the nearest known" % cluster.version
             words.append(f"operator {cluster.version_text} ({cluster.version_source}){known}")
     return list(dict.fromkeys(words))
 
@@ -150,11 +150,12 @@ def not_judged(outcome: Outcome) -> List[Dict[str, Any]]:
     """Return what could not be judged, for each kind that is missing: {kind, rules, why}."""
     missing = []
     clusters = outcome.clusters
-    if any(cluster.policy is None for cluster in clusters):
+    if any(cluster.policy is None and not cluster.gpu_clusters for cluster in clusters):
         missing.append(_lacking("ClusterPolicy", "there is no ClusterPolicy in the dump"))
     if any(not cluster.version_text for cluster in clusters):
         missing.append(_lacking("version", "no Deployment, DaemonSet or Pod in the dump tells the operator's version"))
-    if any(not cluster.saw_slices for cluster in clusters):
+    seen = {group.draft.rule for group in outcome.groups}
+    if any(not cluster.saw_slices for cluster in clusters) and "dra-node" not in seen:
         missing.append(
             _lacking("ResourceSlice", "there is no ResourceSlice in the dump: DRA shows in deploy labels alone")
         )

@@ -16,6 +16,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding impor
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.near_names import near_miss, other_spelling
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case import (
     Case,
+    append_to_policy,
     draft,
     look_at,
     patch_policy,
@@ -69,7 +70,8 @@ def judge_quantities(case: Case) -> List[Draft]:
             drafts.append(draft("unhealthy-device", "warning", message, look_at(_app(case)), evidence))
         elif case.workload and view.use_of(name) != case.workload or _others_live(case, name):
             message = f"{name} is left over from an earlier use and is not offered any more; the kubelet sets it to 0 after five minutes"
-            drafts.append(draft("left-over-resource", "info", message, clear_resources([name]), evidence))
+            remedy = "Nothing; where no kubelet runs: " + clear_resources([name])
+            drafts.append(draft("left-over-resource", "info", message, remedy, evidence))
         elif not case.changing() and not case.plugin_is_held():
             message = f"none of the devices of {name} is offered: the device plugin is down, or it or the kubelet has just restarted"
             drafts.append(draft("none-allocatable", "warning", message, look_at(_app(case)), evidence))
@@ -127,9 +129,13 @@ def _wrong(case: Case) -> List[Draft]:
     what = f"label {label}" if label and case.effective.reason == "label" else f"it is for {case.workload}"
     message = f"{what}, and the node offers {_listed(names)}, which belongs to {use}"
     evidence = view.evidence(WORKLOAD_LABEL, *names)
-    severity = "error"
+    severity, remedy = "error", relabel(WORKLOAD_LABEL, use)
     if case.deployed_workload() == use:
         message += f"; the deploy labels are those of {use} too: the operator has not followed the label"
+        message += "" if case.policy else ", or sandboxWorkloads is off"
+    elif case.deployed_workload() == case.workload and not case.off:
+        message += "; the operator has followed the label, so the earlier plugin should be gone and this one at work"
+        remedy = "Drain the node of what uses the earlier name, wait five minutes, then: " + look_at(_app(case))
     if case.workload == WORKLOADS[1] and names == ["nvidia.com/gpu"] and case.mode == "kata" and not case.policy:
         severity = "warning"
         message += "; that is right only if the kata plugin was told to call GPUs so (P_GPU_ALIAS)"
@@ -137,7 +143,7 @@ def _wrong(case: Case) -> List[Draft]:
         severity = "warning"
         message += f" ({OPERANDS_SWITCH}=false: what runs there is not the operator's)"
         evidence.update(view.evidence(OPERANDS_SWITCH))
-    return [draft("wrong-resource", severity, message, relabel(WORKLOAD_LABEL, use), evidence)]
+    return [draft("wrong-resource", severity, message, remedy, evidence)]
 
 
 def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft]:
@@ -209,6 +215,8 @@ def _nothing(case: Case) -> List[Draft]:
     names = sorted(view.classes)
     evidence = view.evidence(WORKLOAD_LABEL, DEPLOY_PREFIX + plugin, "nvidia.com/vgpu.config.state", *names)
     remedy = look_at(_app(case))
+    if case.managed() and view.deploy(plugin) is None:
+        remedy = relabel(DEPLOY_PREFIX + plugin, "true")
     if case.taints and case.managed():
         evidence["spec.taints"] = ", ".join(_taint_words(taint) for taint in case.taints)
         remedy = _tolerate(case)
@@ -225,10 +233,13 @@ def _tolerate(case: Case) -> str:
     """Return how the operands come to tolerate the taints of a node, beside those that they do already."""
     if not case.policy:
         return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
+    wanted = [{"key": key, "operator": "Exists", "effect": effect} for key, _value, effect in case.taints if key]
+    if case.policy.tolerations_are_set:
+        # Added to the list, so that the commands for several nodes do not undo each other.
+        return append_to_policy(case.policy, "/spec/daemonsets/tolerations/-", wanted)
     fields = ("key", "operator", "value", "effect")
-    every = [*case.policy.tolerations, *((key, "Exists", "", effect) for key, _value, effect in case.taints)]
-    listed = [{field: word for field, word in zip(fields, one) if word} for one in every]
-    return patch_policy(case.policy, daemonsets={"tolerations": listed})
+    every = [{field: word for field, word in zip(fields, one) if word} for one in case.policy.tolerations]
+    return patch_policy(case.policy, daemonsets={"tolerations": every + wanted})
 
 
 def _may_be_offered(case: Case) -> bool:

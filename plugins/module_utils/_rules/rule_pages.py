@@ -211,10 +211,12 @@ RULE_PAGES: Dict[str, RulePage] = {
         "ClusterPolicy",
     ),
     "operand-off": RulePage(
-        "info",
+        "warning or info",
         _OPERATOR,
         "A deploy label is false: the operand was taken off this node on purpose.",
-        "The operator honours the value until the node changes its use, which forgets it.",
+        "The operator honours the value until the node changes its use, which forgets it. A warning where it is the"
+        " container toolkit and the node still offers GPUs: unless the host has a toolkit of its own, Pods are placed"
+        " there, get no device, and nothing reports it.",
         f"{_STATE_MANAGER}, addGPUStateLabels; {_RUNNING}",
         'nvidia.com/gpu.deploy.dcgm-exporter: "false"',
     ),
@@ -442,6 +444,14 @@ RULE_PAGES: Dict[str, RulePage] = {
         "NVIDIA/gpu-operator controllers/clusterpolicy_controller.go at v26.7.0; seen running",
         "objects of kind ClusterPolicy and GPUCluster",
         "ClusterPolicy",
+    ),
+    "ignore-unknown-rule": RulePage(
+        "warning",
+        _OPERATOR,
+        "An annotation would silence a rule that there is not.",
+        "A misspelt rule silences nothing, and the finding that was meant comes back.",
+        "This collection",
+        'gpuwl.sandbox/ignore.count-mismatches: "two GPUs are lent"',
     ),
     "ignore-without-reason": RulePage(
         "warning",

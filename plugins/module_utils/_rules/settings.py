@@ -7,6 +7,7 @@ Private to the collection gpuwl.sandbox. Every function raises ValueError, whose
 and what was expected.
 """
 
+import os
 import re
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
@@ -43,9 +44,12 @@ def settings_from(
     """
     if profile not in PROFILES:
         raise ValueError("profile {!r} is none of {}".format(profile, ", ".join(PROFILES)))
+    size = read_size(max_size)
     policy = None
     if cluster_policy:
-        policy = policy_in_file(cluster_policy) if isinstance(cluster_policy, str) else read_policy(cluster_policy)
+        policy = (
+            policy_in_file(cluster_policy, size) if isinstance(cluster_policy, str) else read_policy(cluster_policy)
+        )
     if not isinstance(ignore, (list, tuple)):
         raise TypeError(f"ignore {ignore!r}: expected a list of RULE or RULE@NODE")
     return Settings(
@@ -53,7 +57,7 @@ def settings_from(
         policy=policy,
         version=read_version(str(operator_version)) if operator_version not in (None, "") else "",
         ignores=frozenset(read_ignore(one) for one in ignore),
-        max_size=read_size(max_size),
+        max_size=size,
     )
 
 
@@ -84,18 +88,23 @@ def read_size(text: str) -> int:
     return size
 
 
-def policy_in_file(path: str) -> Policy:
+def policy_in_file(path: str, max_size: int) -> Policy:
     """Read the one ClusterPolicy in a file."""
     found: List[Dict[str, Any]] = []
+    count = 0
 
     def take(item: Dict[str, Any], source: Source) -> None:
-        found.append(item)
+        nonlocal count
+        count += 1
+        found[:] = [item]
 
-    errors = [source.error for source in read_inputs([path], {"ClusterPolicy": take}) if source.error]
+    if os.path.isdir(path):
+        raise ValueError(f"{path}: it is a folder, expected a file with a ClusterPolicy")
+    errors = [source.error for source in read_inputs([path], {"ClusterPolicy": take}, max_size) if source.error]
     if errors:
         raise ValueError(f"{path}: {errors[0]}")
-    if len(found) != 1:
-        raise ValueError(f"{path}: it holds {len(found)} ClusterPolicies, expected one")
+    if count != 1:
+        raise ValueError(f"{path}: it holds {count} ClusterPolicies, expected one")
     try:
         return read_policy(found[0])
     except ValueError as error:

@@ -1523,6 +1523,8 @@ Private to the collection gpuwl.sandbox. Source: the Kubernetes API conventions
 from typing import Any, Callable, Dict, List
 
 MAX_DOCUMENTS = 1000000  # of one file
+MAX_UNSURE = 1000  # items of a list that are kept because neither they nor the list tell their kind so far
+MAX_OBJECT_NAME = 10000  # characters that a name may have and still be shown; Kubernetes allows 253
 
 # What the rules rely on. None stands for absent, as it does in Kubernetes.
 _SHAPES = {
@@ -1635,34 +1637,39 @@ class Collector:
         if not isinstance(kind, str) or not kind:
             raise NotObjects("it is no Kubernetes object: it has no kind", suspicious=False)
         inner = _kind_of_items(kind)
+        group = "" if _is_of_group(top, "") else " of {}".format(_brief(str(top["apiVersion"])))
+        other = f"it is of kind {_brief(kind)}{group}, expected a List, {self.kind}List or {self.kind}"
         if kind in self._takers and _is_of_group(top, kind):
-            self._check_items((), kind)
+            self._check_items((), f"it is of kind {kind}, yet it has items that are of kind {self.kind}")
             self._take(top, kind, "the object")
         elif (kind == "List" and _is_of_group(top, "")) or (inner in self._takers and _is_of_group(top, inner)):
-            self._finish_list(kind, has_items)
+            self._finish_list(kind, has_items, other)
         else:
-            self._check_items((), kind)
+            self._check_items((), other)
         is_wanted = self.kind in (kind, inner) and _is_of_group(top, self.kind)
         if not is_wanted and not (kind == "List" and _is_of_group(top, "")):
-            group = "" if _is_of_group(top, "") else " of {}".format(_brief(str(top["apiVersion"])))
-            expected = f"expected a List, {self.kind}List or {self.kind}"
-            raise Unwanted(f"it is of kind {_brief(kind)}{group}, {expected}")
+            raise Unwanted(other)
         if kind != self.kind and self._count and not self._counts.get(self.kind):
             raise Unwanted("none of its %d items is a %s" % (self._count, self.kind))
         return self._taken
 
-    def _finish_list(self, kind: str, has_items: bool) -> None:
+    def _finish_list(self, kind: str, has_items: bool, other: str) -> None:
         if not has_items:
             raise Unreadable(f"it is of kind {kind} and has no array of items")
         if kind == "List" and self._without_kind:
             raise Unreadable(f"{self._without_kind} of the List has no kind")
+        if self._without_kind and self._items_kind not in ("", _kind_of_items(kind)):
+            raise Unreadable(f"{self._without_kind} has no kind, and the list has two")
         if self._problem:
             raise Unreadable(self._problem)
         if kind != "List":
-            self._check_items((_kind_of_items(kind),), kind)
+            self._check_items((_kind_of_items(kind),), other)
 
-    def _check_items(self, allowed: Any, kind: str) -> None:
-        """Do away with items that the outermost object, as it turns out, should not have."""
+    def _check_items(self, allowed: Any, other: str) -> None:
+        """Do away with items that the outermost object, as it turns out, should not have.
+
+        other: what to say where that cannot be done.
+        """
         self._counts = {one: count for one, count in self._counts.items() if one in allowed}
         if not self._counts:
             self._taken = []
@@ -1678,10 +1685,12 @@ class Collector:
             raise Unreadable(f"{where} must be an object, not {json_type(item)}")
         kind = item.get("kind")
         if kind is None or kind == "":
-            kind = self._items_kind or _likely_kind(item)
-            if not kind:
+            likely = _likely_kind(item)
+            if not likely:
                 # The API leaves the kind out in the items of a NodeList, never in a List.
                 self._without_kind = self._without_kind or where
+            kind = self._items_kind or likely
+            if not kind:
                 return self.kind
         for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
             if not isinstance(value, str):
@@ -1708,11 +1717,30 @@ class Intake(Collector):
         if getattr(self, "_counts", None):
             raise Unreadable("it has two arrays of items")
         super().start_items(top)
+        self._unsure: List[Any] = []
 
-    def _check_items(self, allowed: Any, kind: str) -> None:
-        for one in self._counts:
-            if one not in allowed:
-                raise Unreadable(f"it is of kind {_brief(kind)}, yet one of its items is a {one}")
+    def add(self, item: Any) -> None:
+        """Take the next item of a list, or keep it until the list has told of which kind its items are."""
+        if self._items_kind or not isinstance(item, dict) or item.get("kind") or _likely_kind(item):
+            super().add(item)
+        elif len(self._unsure) < MAX_UNSURE:
+            self._unsure.append((self._count, item))
+            self._without_kind = self._without_kind or "items[%d]" % self._count
+            self._count += 1
+        else:
+            raise Unreadable("more than %d of its items have no kind, and the list's own comes after them" % MAX_UNSURE)
+
+    def _finish_list(self, kind: str, has_items: bool, other: str) -> None:
+        super()._finish_list(kind, has_items, other)
+        inner = _kind_of_items(kind)
+        for at, item in self._unsure if inner in self._takers else ():
+            if _is_of_group(item, inner):
+                self._take(item, inner, "items[%d]" % at)
+
+    def _check_items(self, allowed: Any, other: str) -> None:
+        # What is told beside the nodes may be told by any list.
+        if self.kind not in allowed and self._counts.get(self.kind):
+            raise Unreadable(other)
 
     def _take(self, item: Dict[str, Any], kind: str, where: str) -> None:
         check_shape(item, kind, where)
@@ -1780,6 +1808,8 @@ def check_shape(item: Dict[str, Any], kind: str, where: str) -> None:
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name.strip():
         raise Unreadable(f"{where} is a {kind} without a name (metadata.name)")
+    if len(name) > MAX_OBJECT_NAME:
+        raise Unreadable("%s is a %s with a name of %d characters, of which 253 are allowed" % (where, kind, len(name)))
     for path, outer, inner, expected in _SHAPES[kind]:
         value = item.get(outer)
         if inner:
@@ -1799,7 +1829,8 @@ def json_type(value: Any) -> str:
 def _likely_kind(item: Dict[str, Any]) -> str:
     """Return the kind of an object whose kind somebody's jq has trimmed off, or ""."""
     status, spec = item.get("status"), item.get("spec")
-    if isinstance(status, dict) and ("allocatable" in status or "capacity" in status):
+    # A PersistentVolumeClaim has a capacity too.
+    if isinstance(status, dict) and ("allocatable" in status or ("capacity" in status and "accessModes" not in status)):
         return "Node"
     return "Pod" if isinstance(spec, dict) and "containers" in spec else ""
 
@@ -2896,6 +2927,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 MAX_SIZE = 4 << 30
 MAX_LEFT_OUT = 1000  # sources that only say that something was left out
+MAX_DEPTH = 32  # folders below one another that a place tells apart
+MAX_SOURCES = 10000  # sources with nothing to say that are kept
 MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told
@@ -2921,7 +2954,8 @@ class Source:
 
     def __init__(self, path: str, place: Tuple[str, ...], given: bool = False) -> None:
         self.path = path
-        self.place = place
+        # Every part is looked at for every object: the folders of a hostile archive may be very many.
+        self.place = place if len(place) <= MAX_DEPTH else (*place[: MAX_DEPTH - 1], "/".join(place[MAX_DEPTH - 1 :]))
         self.given = given
         self.form = ""
         self.counts: Dict[str, int] = {}
@@ -3183,7 +3217,9 @@ class _Reading:
             if self._broken > MAX_BROKEN:
                 source.error = "with it more than 1,000 files cannot be read, and no more are"
                 self._has_stopped = True
-        self.sources.append(source)
+        # Which other objects an archive of very many files has was told to who takes them.
+        if len(self.sources) < MAX_SOURCES or source.given or source.error or source.counts.get("Node"):
+            self.sources.append(source)
 
 
 class _Doubtful(Unreadable):
@@ -3421,6 +3457,7 @@ class Policy(NamedTuple):
     kata_aliases: FrozenSet[str]
     kata_models: bool
     tolerations: Tolerations
+    tolerations_are_set: bool  # whether the ClusterPolicy has a list of its own, and not the operator's default
 
     def is_enabled(self, section: str) -> bool:
         """Say whether a section such as devicePlugin is enabled."""
@@ -3455,6 +3492,7 @@ def read_policy(given: Any) -> Policy:
         kata_aliases=aliases,
         kata_models=models,
         tolerations=_tolerations(_section(spec, "daemonsets").get("tolerations")),
+        tolerations_are_set=bool(_section(spec, "daemonsets").get("tolerations")),
     )
 
 
@@ -3562,12 +3600,18 @@ _CHART = re.compile(r"gpu-operator-(v?[0-9].*)\Z")
 _BUNDLE = re.compile(r"gpu-operator-certified\.(v?[0-9].*)\Z")
 
 
+# Of one kind so many objects are noted; ResourceSlices are one per node and pool.
+_MOST_TOLD = 100
+_MOST_SLICES = 100000
+
+
 class Cluster(NamedTuple):
     """What is known, or assumed, about the cluster of a node."""
 
     policy: Optional[Policy]
     policy_source: str  # where it came from, "" without one
     other_policies: Tuple[str, ...]  # ClusterPolicies that the operator ignores
+    is_policy_sure: bool  # whether their status tells which one the operator follows
     gpu_clusters: Tuple[str, ...]
     version: Tuple[int, int]  # one of workload.KNOWN_VERSIONS
     version_text: str  # as found, "" if assumed
@@ -3621,7 +3665,10 @@ class Surroundings:
         return self._clusters[place]
 
     def _gather(self, place: Place) -> Cluster:
-        policies = sorted(self._nearest("policies", place), key=lambda found: found[0])
+        # By a fixed rule, so that the order of files tells nothing.
+        policies = sorted(
+            self._nearest("policies", place), key=lambda found: (found[0], found[1].name, repr(found[1:]))
+        )
         versions = sorted(self._nearest("versions", place), key=_newest_first)
         policy, source = self._policy, "as given" if self._policy else ""
         if not policy and policies:
@@ -3631,11 +3678,12 @@ class Surroundings:
             _rank, text, told_by = versions[0]
         parsed = parse_version(text)
         slices = self._nearest("slices", place)
-        names = {found[1].name for found in policies} - {policy.name if policy else ""}
+        others = [] if self._policy else [found for found in policies if found[1] != policy]
         return Cluster(
             policy=policy,
             policy_source=source,
-            other_policies=() if self._policy else tuple(sorted(names)),
+            other_policies=tuple(sorted({found[1].name for found in others})),
+            is_policy_sure=all(found[0] != policies[0][0] for found in others),
             gpu_clusters=tuple(sorted(set(self._nearest("gpu_clusters", place)))),
             version=nearest_version(parsed) if parsed else NEWEST_VERSION,
             version_text=text,
@@ -3645,9 +3693,13 @@ class Surroundings:
         )
 
     def _note(self, what: str, value: Any, place: Place) -> None:
+        """Note a value for its place and all above; of a hostile dump not more than could be meant."""
+        most = _MOST_SLICES if what == "slices" else _MOST_TOLD
         at = self._found.setdefault(what, {})
         for length in range(len(place) + 1):
-            at.setdefault(place[:length], {})[value] = None
+            values = at.setdefault(place[:length], {})
+            if len(values) < most:
+                values[value] = None
 
     def _nearest(self, what: str, place: Place) -> List[Any]:
         at = self._found.get(what, {})
@@ -4065,10 +4117,12 @@ RULE_PAGES: Dict[str, RulePage] = {
         "ClusterPolicy",
     ),
     "operand-off": RulePage(
-        "info",
+        "warning or info",
         _OPERATOR,
         "A deploy label is false: the operand was taken off this node on purpose.",
-        "The operator honours the value until the node changes its use, which forgets it.",
+        "The operator honours the value until the node changes its use, which forgets it. A warning where it is the"
+        " container toolkit and the node still offers GPUs: unless the host has a toolkit of its own, Pods are placed"
+        " there, get no device, and nothing reports it.",
         f"{_STATE_MANAGER}, addGPUStateLabels; {_RUNNING}",
         'nvidia.com/gpu.deploy.dcgm-exporter: "false"',
     ),
@@ -4297,6 +4351,14 @@ RULE_PAGES: Dict[str, RulePage] = {
         "objects of kind ClusterPolicy and GPUCluster",
         "ClusterPolicy",
     ),
+    "ignore-unknown-rule": RulePage(
+        "warning",
+        _OPERATOR,
+        "An annotation would silence a rule that there is not.",
+        "A misspelt rule silences nothing, and the finding that was meant comes back.",
+        "This collection",
+        'gpuwl.sandbox/ignore.count-mismatches: "two GPUs are lent"',
+    ),
     "ignore-without-reason": RulePage(
         "warning",
         _OPERATOR,
@@ -4332,6 +4394,7 @@ Private to the collection gpuwl.sandbox. Every function raises ValueError, whose
 and what was expected.
 """
 
+import os
 import re
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
@@ -4364,9 +4427,12 @@ def settings_from(
     """
     if profile not in PROFILES:
         raise ValueError("profile {!r} is none of {}".format(profile, ", ".join(PROFILES)))
+    size = read_size(max_size)
     policy = None
     if cluster_policy:
-        policy = policy_in_file(cluster_policy) if isinstance(cluster_policy, str) else read_policy(cluster_policy)
+        policy = (
+            policy_in_file(cluster_policy, size) if isinstance(cluster_policy, str) else read_policy(cluster_policy)
+        )
     if not isinstance(ignore, (list, tuple)):
         raise TypeError(f"ignore {ignore!r}: expected a list of RULE or RULE@NODE")
     return Settings(
@@ -4374,7 +4440,7 @@ def settings_from(
         policy=policy,
         version=read_version(str(operator_version)) if operator_version not in (None, "") else "",
         ignores=frozenset(read_ignore(one) for one in ignore),
-        max_size=read_size(max_size),
+        max_size=size,
     )
 
 
@@ -4405,18 +4471,23 @@ def read_size(text: str) -> int:
     return size
 
 
-def policy_in_file(path: str) -> Policy:
+def policy_in_file(path: str, max_size: int) -> Policy:
     """Read the one ClusterPolicy in a file."""
     found: List[Dict[str, Any]] = []
+    count = 0
 
     def take(item: Dict[str, Any], source: Source) -> None:
-        found.append(item)
+        nonlocal count
+        count += 1
+        found[:] = [item]
 
-    errors = [source.error for source in read_inputs([path], {"ClusterPolicy": take}) if source.error]
+    if os.path.isdir(path):
+        raise ValueError(f"{path}: it is a folder, expected a file with a ClusterPolicy")
+    errors = [source.error for source in read_inputs([path], {"ClusterPolicy": take}, max_size) if source.error]
     if errors:
         raise ValueError(f"{path}: {errors[0]}")
-    if len(found) != 1:
-        raise ValueError(f"{path}: it holds {len(found)} ClusterPolicies, expected one")
+    if count != 1:
+        raise ValueError(f"{path}: it holds {count} ClusterPolicies, expected one")
     try:
         return read_policy(found[0])
     except ValueError as error:
@@ -4483,6 +4554,7 @@ class NodeFacts(NamedTuple):
     """The labels, annotations and resources of a node that rules read; pairs of name and value as found."""
 
     labels: Pairs
+    discovered: bool  # whether Node Feature Discovery has left a label; only looked for on a node without a GPU's
     ignores: Pairs
     capacity: Pairs
     allocatable: Pairs
@@ -4503,6 +4575,7 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
     ignores = [key for key in annotations if key.startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
     return NodeFacts(
         tuple((sys.intern(key), _plain(labels[key])) for key in sorted(read)),
+        has_gpu(labels) or any(key.startswith("feature.node.kubernetes.io/") for key in labels),
         tuple((key[len(IGNORE_PREFIX) :], _plain(annotations[key])) for key in sorted(ignores)),
         _resources(status.get("capacity")),
         _resources(status.get("allocatable")),
@@ -4534,7 +4607,7 @@ def _plain(value: Any) -> Any:
     Texts are interned, as are the names before them: few are different, and a dump has many.
     """
     if isinstance(value, str):
-        return sys.intern(value)
+        return sys.intern(value if len(value) <= 1000 else value[:997] + "...")
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     return json.dumps(value, default=repr)[:60]
@@ -4545,6 +4618,7 @@ class NodeView:
 
     def __init__(self, facts: NodeFacts, aliases: Any = frozenset()) -> None:
         self.labels: Dict[str, Any] = dict(facts.labels)
+        self.discovered = facts.discovered
         self.ignores: Dict[str, Any] = dict(facts.ignores)
         self.raw = {"capacity": dict(facts.capacity), "allocatable": dict(facts.allocatable)}
         # What is wrong with a name's quantities: {name: problems}.
@@ -4653,6 +4727,14 @@ def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     name = shell_word(policy.name if policy else "cluster-policy")
     patch = json.dumps({"spec": wish}, separators=(",", ":")).replace("'", "\\u0027").replace(NODE, "\\u007bnode}")
     return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
+
+
+def append_to_policy(policy: Policy, path: str, values: List[Dict[str, str]]) -> str:
+    """Return the command that adds values to a list of the ClusterPolicy; path: a JSON pointer that ends in /-."""
+    operations = [{"op": "add", "path": path, "value": value} for value in values]
+    # As JSON writes it, so that no key of a taint ends the shell's quotes or stands for the nodes.
+    patch = json.dumps(operations, separators=(",", ":")).replace("'", "\\u0027").replace("{node}", "\\u007bnode}")
+    return f"kubectl patch clusterpolicy {shell_word(policy.name)} --type json -p '{patch}'"
 
 
 def look_at(app: str) -> str:
@@ -4856,6 +4938,8 @@ def nearest_workload(label: object) -> str:
     if not isinstance(label, str):
         return ""
     plain = label.strip().lower().replace("_", "-")
+    if plain == "kata":
+        return PASSTHROUGH_WORKLOAD  # for kata there is no value of its own, but sandboxWorkloads.mode
     for value in WORKLOADS:
         if plain == value or plain.replace("-", "") == value.replace("-", ""):
             return value
@@ -4883,11 +4967,18 @@ def _one_edit(one: str, other: str) -> bool:
 
 def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:
     where = f'{GPU_PRESENT} is not "true" and Node Feature Discovery has found no NVIDIA device'
+    if not case.view.discovered:
+        where = f'{GPU_PRESENT} is not "true", and no label of Node Feature Discovery, which would tell, is on the node'
     if case.uses:
         message = f"the operator does not manage this node, which advertises GPUs: {where}"
         return draft("gpu-not-present", "info", message, f"kubectl label node {{node}} {PCI_LABELS[0]}=true", evidence)
     message = f"the workload label has no effect: {where}"
-    return draft("gpu-not-present", "warning", message, relabel(WORKLOAD_LABEL), evidence)
+    remedy = relabel(WORKLOAD_LABEL)
+    if not case.view.discovered:
+        remedy = (
+            "If there is a GPU in it, let Node Feature Discovery run there (Helm value nfd.enabled); else: " + remedy
+        )
+    return draft("gpu-not-present", "warning", message, remedy, evidence)
 
 
 def _without_sandbox(case: Case) -> Draft:
@@ -4903,8 +4994,8 @@ def _without_sandbox(case: Case) -> Draft:
 
 def _by_default(case: Case) -> List[Draft]:
     """Say that the node's use follows from a default, which 26.7 may not have followed."""
-    if not case.policy:
-        return []
+    if not case.policy or (case.uses and case.workload and case.workload not in case.uses):
+        return []  # what is offered is not the default's: wrong-resource tells
     default = case.policy.default
     evidence = case.view.evidence(WORKLOAD_LABEL)
     evidence["ClusterPolicy spec.sandboxWorkloads.defaultWorkload"] = default
@@ -4948,6 +5039,8 @@ def _values(case: Case) -> List[Draft]:
     for (rule, severity, words, state), operands in held.items():
         keys = [DEPLOY_PREFIX + operand for operand in operands]
         remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys) + " --overwrite"
+        if rule == "operand-paused" and severity == "info":
+            remedy = "Nothing while the change is under way; if it is over and this stays: " + remedy
         message = f"{words}: {', '.join(operands)}"
         drafts.append(draft(rule, severity, message, remedy, case.view.evidence(*keys, state)))
     return drafts
@@ -4955,6 +5048,9 @@ def _values(case: Case) -> List[Draft]:
 
 def _held(case: Case, operand: str, value: Any) -> Optional[Tuple[str, str, str, str]]:
     """Return (rule, severity, words, label that tells of the state) for a deploy label; None if it is no fault."""
+    if value == "false" and operand == "container-toolkit" and WORKLOADS[0] in case.uses:
+        words = "taken off while GPUs are offered, so that Pods get no device unless the host has a toolkit of its own"
+        return "operand-off", "warning", words, ""
     if value == "false":
         return "operand-off", "info", "taken off the node on purpose", ""
     if value == "":
@@ -5026,8 +5122,8 @@ def _is_behind(case: Case) -> bool:
 def _behind(case: Case) -> List[Draft]:
     """Deploy labels of another use: the operator has not followed the label."""
     others = {use: operands for use, operands in case.deployed_for().items() if use != case.workload}
-    if not others:
-        return []
+    if not others or any(use in others for use in case.uses):
+        return []  # what is offered belongs to them too: wrong-resource tells
     keys = [DEPLOY_PREFIX + operand for operands in others.values() for operand in operands]
     message = f"the operator has not followed: the node is for {case.workload}, and it carries deploy labels of {' and '.join(others)}"
     if not case.policy:
@@ -5132,7 +5228,8 @@ def judge_quantities(case: Case) -> List[Draft]:
             drafts.append(draft("unhealthy-device", "warning", message, look_at(_app(case)), evidence))
         elif case.workload and view.use_of(name) != case.workload or _others_live(case, name):
             message = f"{name} is left over from an earlier use and is not offered any more; the kubelet sets it to 0 after five minutes"
-            drafts.append(draft("left-over-resource", "info", message, clear_resources([name]), evidence))
+            remedy = "Nothing; where no kubelet runs: " + clear_resources([name])
+            drafts.append(draft("left-over-resource", "info", message, remedy, evidence))
         elif not case.changing() and not case.plugin_is_held():
             message = f"none of the devices of {name} is offered: the device plugin is down, or it or the kubelet has just restarted"
             drafts.append(draft("none-allocatable", "warning", message, look_at(_app(case)), evidence))
@@ -5190,9 +5287,13 @@ def _wrong(case: Case) -> List[Draft]:
     what = f"label {label}" if label and case.effective.reason == "label" else f"it is for {case.workload}"
     message = f"{what}, and the node offers {_listed(names)}, which belongs to {use}"
     evidence = view.evidence(WORKLOAD_LABEL, *names)
-    severity = "error"
+    severity, remedy = "error", relabel(WORKLOAD_LABEL, use)
     if case.deployed_workload() == use:
         message += f"; the deploy labels are those of {use} too: the operator has not followed the label"
+        message += "" if case.policy else ", or sandboxWorkloads is off"
+    elif case.deployed_workload() == case.workload and not case.off:
+        message += "; the operator has followed the label, so the earlier plugin should be gone and this one at work"
+        remedy = "Drain the node of what uses the earlier name, wait five minutes, then: " + look_at(_app(case))
     if case.workload == WORKLOADS[1] and names == ["nvidia.com/gpu"] and case.mode == "kata" and not case.policy:
         severity = "warning"
         message += "; that is right only if the kata plugin was told to call GPUs so (P_GPU_ALIAS)"
@@ -5200,7 +5301,7 @@ def _wrong(case: Case) -> List[Draft]:
         severity = "warning"
         message += f" ({OPERANDS_SWITCH}=false: what runs there is not the operator's)"
         evidence.update(view.evidence(OPERANDS_SWITCH))
-    return [draft("wrong-resource", severity, message, relabel(WORKLOAD_LABEL, use), evidence)]
+    return [draft("wrong-resource", severity, message, remedy, evidence)]
 
 
 def _wrong_without_sandbox(case: Case, use: str, names: List[str]) -> List[Draft]:
@@ -5272,6 +5373,8 @@ def _nothing(case: Case) -> List[Draft]:
     names = sorted(view.classes)
     evidence = view.evidence(WORKLOAD_LABEL, DEPLOY_PREFIX + plugin, "nvidia.com/vgpu.config.state", *names)
     remedy = look_at(_app(case))
+    if case.managed() and view.deploy(plugin) is None:
+        remedy = relabel(DEPLOY_PREFIX + plugin, "true")
     if case.taints and case.managed():
         evidence["spec.taints"] = ", ".join(_taint_words(taint) for taint in case.taints)
         remedy = _tolerate(case)
@@ -5288,10 +5391,13 @@ def _tolerate(case: Case) -> str:
     """Return how the operands come to tolerate the taints of a node, beside those that they do already."""
     if not case.policy:
         return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
+    wanted = [{"key": key, "operator": "Exists", "effect": effect} for key, _value, effect in case.taints if key]
+    if case.policy.tolerations_are_set:
+        # Added to the list, so that the commands for several nodes do not undo each other.
+        return append_to_policy(case.policy, "/spec/daemonsets/tolerations/-", wanted)
     fields = ("key", "operator", "value", "effect")
-    every = [*case.policy.tolerations, *((key, "Exists", "", effect) for key, _value, effect in case.taints)]
-    listed = [{field: word for field, word in zip(fields, one) if word} for one in every]
-    return patch_policy(case.policy, daemonsets={"tolerations": listed})
+    every = [{field: word for field, word in zip(fields, one) if word} for one in case.policy.tolerations]
+    return patch_policy(case.policy, daemonsets={"tolerations": every + wanted})
 
 
 def _may_be_offered(case: Case) -> bool:
@@ -5418,6 +5524,7 @@ from typing import Any, Dict, List, Optional, Set
 
 
 MIG_CONFIG, MIG_STATE, MIG_STRATEGY = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/mig.strategy"
+GPU_PRODUCT = "nvidia.com/gpu.product"
 VGPU_CONFIG, VGPU_STATE = "nvidia.com/vgpu.config", "nvidia.com/vgpu.config.state"
 
 
@@ -5467,6 +5574,9 @@ def _vgpu_types(case: Case, name: str, entries: List[Any], live: List[str]) -> L
     if wrong:
         message = f"vgpu.config {name} does not make {', '.join(wrong)}"
         remedy = relabel(VGPU_CONFIG, vgpu_type(wrong[0]) or "default")
+        if len(wrong) < len(live):
+            # The configured types are there, so what else there is is too much.
+            remedy = look_at("nvidia-vgpu-device-manager")
         return [draft("vgpu-config-mismatch", "error", message, remedy, view.evidence(VGPU_CONFIG, VGPU_STATE, *live))]
     drafts = []
     for one in live:
@@ -5562,23 +5672,60 @@ def _mig_layout(case: Case, strategy: Optional[str], slices: List[str]) -> List[
     if strategy == "single":
         # GPUs of one node are of one model: only profiles that one entry makes together count as several.
         mixed = (whole and profiles) or any(len(made) > 1 for _f, _d, _e, made in entries)
-        return [_not_single(case, str(wish))] if mixed else []
+        return [_not_single(case, str(wish))] if mixed else _not_divided(case, str(wish), bool(profiles))
     if strategy == "none" or not case.uses:
         return []
     wrong = [one for one in slices if not any(same_mig_profile(mig_profile(one), known) for known in profiles)]
-    not_divided = profiles and not whole and not slices and strategy == "mixed" and case.view.live_of(CONTAINER)
     if wrong:
-        message = f"mig.config {wish} does not make {', '.join(wrong)}"
-        found = mig_profile(wrong[0])
-    elif not_divided:
-        message = f"mig.config {wish} divides every GPU, and the node offers whole ones"
-        found = "disabled"
-    else:
-        return []
+        return [_wrong_slices(case, str(wish), wrong, len(wrong) < len(slices))]
+    if profiles and not whole and strategy == "mixed" and case.view.live_of(CONTAINER):
+        return [_whole_gpus(case, str(wish))]
+    return _per_gpu(case, str(wish), entries, slices) if slices and not whole else []
+
+
+def _wrong_slices(case: Case, wish: str, wrong: List[str], right_ones: bool) -> Draft:
+    """Slices that the configuration does not make; right_ones: whether those that it makes are there too."""
+    message = f"mig.config {wish} does not make {', '.join(wrong)}"
+    found = "all-" + mig_profile(wrong[0])
     evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, MIG_STRATEGY, *sorted(case.view.live))
-    known = mig_config("all-" + found)
-    remedy = relabel(MIG_CONFIG, "all-" + found) if known else look_at("nvidia-mig-manager")
-    return [draft("mig-config-mismatch", "error", message, remedy, evidence)]
+    # With those beside them that are wished for, these are too much.
+    remedy = look_at("nvidia-mig-manager") if right_ones or not mig_config(found) else relabel(MIG_CONFIG, found)
+    return draft("mig-config-mismatch", "error", message, remedy, evidence)
+
+
+def _whole_gpus(case: Case, wish: str) -> Draft:
+    message = f"mig.config {wish} divides every GPU, and the node offers whole ones"
+    evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, MIG_STRATEGY, *sorted(case.view.live))
+    return draft("mig-config-mismatch", "error", message, look_at("nvidia-mig-manager"), evidence)
+
+
+def _not_divided(case: Case, wish: str, divides: bool) -> List[Draft]:
+    """With strategy single the name tells nothing; GPU Feature Discovery adds -MIG- to the product of divided GPUs."""
+    product = case.view.labels.get(GPU_PRODUCT)
+    if not divides or not case.uses or not product or "-MIG-" in str(product) or case.state("mig") != "success":
+        return []
+    found = _whole_gpus(case, wish)
+    return [found._replace(evidence=(*found.evidence, *case.view.evidence(GPU_PRODUCT).items()))]
+
+
+def _per_gpu(case: Case, wish: str, entries: List[Any], slices: List[str]) -> List[Draft]:
+    """Compare the numbers of slices with what the configuration makes of each GPU, whichever model it is."""
+    numbers: Dict[str, int] = {}
+    for name in slices:
+        if name.endswith(".shared"):
+            return []
+        numbers[mig_profile(name)] = case.view.capacity.get(name, case.view.live[name])
+    for _filters, _devices, _enabled, made in entries:
+        found = {
+            profile: sum(number for one, number in numbers.items() if same_mig_profile(one, profile))
+            for profile in made
+        }
+        times = {number / made[profile] for profile, number in found.items()}
+        if sum(found.values()) == sum(numbers.values()) and len(times) == 1 and times.pop().is_integer():
+            return []
+    message = f"the numbers of slices are no multiple of what mig.config {wish} makes of a GPU"
+    evidence = case.view.evidence(MIG_CONFIG, MIG_STATE, *slices)
+    return [draft("mig-quantity-mismatch", "warning", message, look_at("nvidia-mig-manager"), evidence)]
 
 
 def _not_single(case: Case, wish: str) -> Draft:
@@ -5663,6 +5810,13 @@ def _reasonless(case: Case) -> List[Draft]:
     """Annotations that would silence a rule, but give no reason."""
     drafts = []
     for rule, reason in sorted(case.view.ignores.items()):
+        if rule not in RULE_PAGES:
+            key = f"{IGNORE_PREFIX}{rule}"
+            message = f"the annotation {key} names no rule, so it silences nothing"
+            remedy = "kubectl annotate node {node} " + shell_word(key + "-")
+            evidence = {f"metadata.annotations['{key}']": reason}
+            drafts.append(draft("ignore-unknown-rule", "warning", message, remedy, evidence))
+            continue
         if not isinstance(reason, str) or not reason.strip():
             key = IGNORE_PREFIX + rule
             message = f"the annotation {key} gives no reason, so it silences nothing"
@@ -5686,16 +5840,14 @@ def judge_cluster(cluster: Cluster) -> List[Draft]:
         drafts.append(draft("conflicting-gpu-cluster", "error", message, remedy, {"GPUCluster": names}))
     for name in cluster.other_policies:
         message = f"the operator ignores ClusterPolicy {name}: it follows one alone"
-        evidence = {"ClusterPolicy metadata.name": name}
-        drafts.append(
-            draft(
-                "second-cluster-policy",
-                "warning",
-                message,
-                f"kubectl delete clusterpolicy {shell_word(name)}",
-                evidence,
+        remedy = f"kubectl delete clusterpolicy {shell_word(name)}"
+        if not cluster.is_policy_sure and cluster.policy:
+            message = (
+                f"ClusterPolicy {name} is there beside {cluster.policy.name}, the operator follows one alone, and the dump"
+                f" does not tell which: nodes are judged by {cluster.policy.name} ({cluster.policy_source})"
             )
-        )
+            remedy = "See which one has a status, and delete the other: kubectl get clusterpolicies.nvidia.com -o yaml"
+        drafts.append(draft("second-cluster-policy", "warning", message, remedy, {"ClusterPolicy metadata.name": name}))
     return drafts
 
 
@@ -5721,6 +5873,7 @@ Private to the collection gpuwl.sandbox. Of each node only its name is kept; wha
 for all nodes that are alike, and judged once.
 """
 
+import os
 from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 
@@ -5966,6 +6119,7 @@ def check_paths(paths: Sequence[str], settings: Settings, progress: Progress = N
 
     hint: whether to say which nodes are bad by the profile `lab` and not by `operator`.
     """
+    paths = list({path if path == "-" else os.path.normpath(path): path for path in paths}.values())
     operator = OperatorCheck(settings)
     wrong: List[str] = []
     takers = _takers(operator, wrong)
@@ -6000,15 +6154,33 @@ def check_objects(nodes: Any, settings: Settings, beside: Sequence[Any] = ()) ->
     Raises objects.Unreadable, and ValueError for a ClusterPolicy that cannot be.
     """
     lab, operator = LabCheck(settings.ignores), OperatorCheck(settings)
+
+    def take(node: Dict[str, Any]) -> None:
+        _check_keys(node)
+        if settings.profile == "lab":
+            lab.take(node, "")
+        else:
+            operator.take(node, "", ())
+
     for item in [*beside, *_items(nodes)]:
         if isinstance(item, dict) and item.get("kind") in CONTEXT_KINDS:
             operator.take_beside(item["kind"], item, "", ())
+    collect(nodes, "Node", take)
     if settings.profile == "lab":
-        collect(nodes, "Node", lambda node: lab.take(node, ""))
         return Outcome("lab", [], [], lab.checked, lab.names, lab, [])
-    collect(nodes, "Node", lambda node: operator.take(node, "", ()))
     groups = operator.judge()
     return Outcome("operator", [], [], operator.checked, operator.names, groups, operator.clusters())
+
+
+def _check_keys(node: Dict[str, Any]) -> None:
+    """Refuse keys that are no texts; what was read from a file has none, variables of a play may."""
+    status = node.get("status") or {}
+    fields = {f"metadata.{field}": node["metadata"].get(field) for field in ("labels", "annotations")}
+    fields.update({f"status.{field}": status.get(field) for field in ("capacity", "allocatable")})
+    for field, found in fields.items():
+        for key in found if isinstance(found, dict) else ():
+            if not isinstance(key, str):
+                raise Unreadable(f"Node {node['metadata']['name']}: a key of {field} is {key!r}, expected a string")
 
 
 def _items(data: Any) -> List[Any]:
@@ -6110,7 +6282,7 @@ from typing import Any, Dict, Iterator, List, Sequence
 _COLOURS = {"error": "\x1b[31m", "warning": "\x1b[33m", "info": "\x1b[36m"}
 _PLAIN = "\x1b[0m"
 # So many ranges of names, and values of one field, are shown; the rest is counted.
-_MOST_RANGES = 8
+_MOST_RANGES = 40
 _MOST_VALUES = 4
 
 
@@ -6155,6 +6327,8 @@ def _block(groups: List[Group], colour: bool, several: bool) -> Iterator[str]:
     for line in _evidence(groups):
         yield "  found  " + line
     yield "  do     " + one_line(first.remedy.replace(NODE, shell_names(names)))
+    if "kubectl patch clusterpolicy" in first.remedy:
+        yield "  note   this changes the whole cluster, not these nodes alone"
 
 
 def _evidence(groups: List[Group]) -> Iterator[str]:
@@ -6221,11 +6395,8 @@ def told(clusters: Sequence[Cluster]) -> List[str]:
                 f" default {policy.default}, mode {policy.mode}"
             )
         if cluster.version_text:
-            known = (
-                ""
-                if cluster.version_text.lstrip("v").startswith("%d.%d" % cluster.version)
-                else (", judged as %d.%d, the nearest known" % cluster.version)
-            )
+            is_known = parse_version(cluster.version_text) == cluster.version
+            known = "" if is_known else ", judged as %d.%d, the nearest known" % cluster.version
             words.append(f"operator {cluster.version_text} ({cluster.version_source}){known}")
     return list(dict.fromkeys(words))
 
@@ -6239,11 +6410,12 @@ def not_judged(outcome: Outcome) -> List[Dict[str, Any]]:
     """Return what could not be judged, for each kind that is missing: {kind, rules, why}."""
     missing = []
     clusters = outcome.clusters
-    if any(cluster.policy is None for cluster in clusters):
+    if any(cluster.policy is None and not cluster.gpu_clusters for cluster in clusters):
         missing.append(_lacking("ClusterPolicy", "there is no ClusterPolicy in the dump"))
     if any(not cluster.version_text for cluster in clusters):
         missing.append(_lacking("version", "no Deployment, DaemonSet or Pod in the dump tells the operator's version"))
-    if any(not cluster.saw_slices for cluster in clusters):
+    seen = {group.draft.rule for group in outcome.groups}
+    if any(not cluster.saw_slices for cluster in clusters) and "dra-node" not in seen:
         missing.append(
             _lacking("ResourceSlice", "there is no ResourceSlice in the dump: DRA shows in deploy labels alone")
         )
@@ -6412,6 +6584,12 @@ def _options(arguments: List[str]) -> Dict[str, Any]:
         raise Usage(
             "--explain {}: there is no such rule, only {}".format(options["explain"], ", ".join(sorted(RULE_PAGES)))
         )
+    if options["explain"] and options["paths"]:
+        raise Usage("--explain {}: expected no PATH beside it".format(options["explain"]))
+    if options["cluster_policy"] == "":
+        raise Usage("--cluster-policy: expected the path of a file")
+    if options["profile"] == "lab" and (options["cluster_policy"] or options["operator_version"]):
+        raise Usage("--cluster-policy and --operator-version belong to --profile operator; the profile is lab")
     if not options["paths"] and not options["explain"]:
         raise Usage("expected at least one PATH")
     return options

@@ -80,7 +80,7 @@ VGPU = {"NVIDIA_A10-12Q": "4"}
 LABEL = "gpu.workload.config"
 CASES = {
     "unknown-workload-label": case({LABEL: "vm-gpu"}, VGPU, operands=VGPU_OPERANDS),
-    "wrong-resource": case({LABEL: "vm-passthrough"}, GPU, operands=PASSTHROUGH_OPERANDS),
+    "wrong-resource": case({LABEL: "vm-passthrough"}, GPU, operands=CONTAINER_OPERANDS),
     "several-kinds": case({LABEL: "container"}, {**GPU, **VGPU}, operands=CONTAINER_OPERANDS),
     "sandbox-disabled": case({LABEL: "vm-passthrough"}, A10, {"sandboxWorkloads": {"enabled": False}}),
     "gpu-not-present": case({LABEL: "container", "gpu.present": "false"}, {}),
@@ -134,6 +134,9 @@ CASES = {
     ),
     "conflicting-gpu-cluster": case(
         {LABEL: "container"}, GPU, SANDBOX, CONTAINER_OPERANDS, objects=[("GPUCluster", "gpu-cluster")]
+    ),
+    "ignore-unknown-rule": case(
+        {LABEL: "container"}, GPU, operands=CONTAINER_OPERANDS, annotations={"gpuwl.sandbox/ignore.typo": "because"}
     ),
     "ignore-without-reason": case(
         {LABEL: "container"}, GPU, operands=CONTAINER_OPERANDS, annotations={"gpuwl.sandbox/ignore.count-mismatch": ""}

@@ -115,7 +115,6 @@ def test_github_has_a_line_for_each_fault():
     assert [line.split("::")[1] for line in lines] == [
         "error title=no-resource",
         "error title=wrong-resource",
-        "warning title=operator-behind",
         "warning title=unhealthy-device",
         "notice title=unknown-resource",
     ]

@@ -234,14 +234,13 @@ def test_one_kind_that_is_no_node(write):
         ('{"kind":"List","items":[%s],"items":[]}' % json.dumps(node()), "it has two arrays of items"),
         (
             '{"items":[%s],"kind":"PodList"}' % json.dumps(node()),
-            "it is of kind PodList, yet one of its items is a Node",
+            "it is of kind PodList, expected a List, NodeList or Node",
         ),
-        ('{"items":[%s],"kind":"Node"}' % json.dumps(node()), "it is of kind Node, yet one of its items is a Node"),
-        ('{"items":[%s],"kind":"Status"}' % json.dumps(node()), "it is of kind Status, yet"),
         (
-            '{"items":[{"metadata":{"name":"x"}}],"kind":"PodList"}',
-            "it is of kind PodList, yet one of its items is a Node",
+            '{"items":[%s],"kind":"Node"}' % json.dumps(node()),
+            "it is of kind Node, yet it has items that are of kind Node",
         ),
+        ('{"items":[%s],"kind":"Status"}' % json.dumps(node()), "it is of kind Status, expected"),
         ({"kind": "List", "items": [{"kind": "Pod"}]}, "is a Pod without a name"),
         (listed([node("x", status=5)]), "status must be an object"),
     ],
@@ -493,6 +492,44 @@ def test_a_large_item_below_the_limit(write):
     assert Read(write(json.dumps(wide, ensure_ascii=False))).names == ["x"]
     assert Read(write(listed([item]))).names == ["x"]
     assert Read(write(json.dumps(item, indent=4))).names == ["x"]
+
+
+def test_items_without_kind_wait_for_the_kind_of_their_list(tmp_path):
+    deployment = {"metadata": {"name": "d"}, "spec": {}}
+    for kind, version, item, taken in (
+        ("DeploymentList", "apps/v1", deployment, ["d"]),
+        ("NodeList", "v1", {"metadata": {"name": "n"}}, ["n"]),
+        ("PodList", "v1", {"metadata": {"name": "p"}}, []),
+    ):
+        path = tmp_path / "sorted.json"
+        path.write_text(json.dumps({"apiVersion": version, "items": [item], "kind": kind}))
+        names = []
+        takers = dict.fromkeys(
+            ("Node", "Deployment"), lambda one, source, names=names: names.append(one["metadata"]["name"])
+        )
+        (source,) = inputs.read_inputs([str(path)], takers)
+        assert (source.error, names) == ("", taken)
+        assert bool(source.complaint) == (kind != "NodeList")
+
+
+def test_a_node_list_may_hold_what_is_told_beside_nodes(tmp_path):
+    path = tmp_path / "list.json"
+    policy = {"kind": "ClusterPolicy", "apiVersion": "nvidia.com/v1", "metadata": {"name": "p"}}
+    path.write_text(json.dumps({"kind": "NodeList", "items": [node(), policy]}))
+    (source,) = inputs.read_inputs([str(path)], dict.fromkeys(("Node", "ClusterPolicy"), lambda one, source: None))
+    assert source.error == "" and source.counts["Node"] == 1
+
+
+def test_places_and_names_of_hostile_input_are_bounded(tmp_path):
+    members = {"/".join(["a"] * 2000) + "/n.json": json.dumps(node()).encode()}
+    path = tmp_path / "deep.tar"
+    path.write_bytes(tarred(members, "w"))
+    (source,) = inputs.read_inputs([str(path)], {"Node": lambda one, source: None})
+    assert source.counts == {"Node": 1} and len(source.place) <= 32
+    long = tmp_path / "long.json"
+    long.write_text(json.dumps(node("x" * 10001)))
+    (source,) = inputs.read_inputs([str(long)], {"Node": lambda one, source: None})
+    assert source.error == "the object is a Node with a name of 10001 characters, of which 253 are allowed"
 
 
 def deep(count):

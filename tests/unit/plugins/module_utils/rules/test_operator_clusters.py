@@ -194,6 +194,9 @@ def test_a_taint_tells_why_a_node_offers_nothing(taint, tolerations, kept_out):
     assert ("spec.taints" in found["evidence"]) == kept_out
     if kept_out:
         patch = json.loads(found["remedy"].partition(" -p ")[2].strip("'"))
+        if isinstance(patch, list):
+            assert {one["op"] + one["path"] for one in patch} == {"add/spec/daemonsets/tolerations/-"}
+            patch = {"spec": {"daemonsets": {"tolerations": [*tolerations, *(one["value"] for one in patch)]}}}
         assert verdict(empty, beside(**patch["spec"])) == ["error no-resource"]
         assert "a taint keeps" not in findings(empty, beside(**patch["spec"]))[0]["message"]
         unknown = findings(empty, NOTHING_BESIDE)[0]["message"]

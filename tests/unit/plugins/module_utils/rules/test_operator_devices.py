@@ -152,7 +152,8 @@ def test_every_configuration_of_the_operator_fits_what_it_makes():
             slices = {"mig-" + profile: str(count * 8) for profile, count in made.items()}
             assert mig({**slices, "gpu": "0"}, mig_config=name) == []
             if len(made) == 1:
-                assert mig({"gpu": str(8 * sum(made.values()))}, labels=SINGLE, mig_config=name) == []
+                divided = {**SINGLE, "gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-" + next(iter(made))}
+                assert mig({"gpu": str(8 * sum(made.values()))}, labels=divided, mig_config=name) == []
             else:
                 assert "error mig-layout-not-single" in mig({}, labels=SINGLE, mig_config=name)
 
@@ -166,7 +167,18 @@ def test_every_configuration_of_the_operator_fits_what_it_makes():
         ("all-1g.10gb", {"mig-1g.10gb": "7", "mig-3g.40gb": "0"}, []),
         ("all-7g.80gb", {"mig-7g.79gb": "8"}, []),
         ("all-3g.95gb", {"mig-3g.93gb": "8"}, []),
-        ("all-2g.20gb", {"mig-2g": "2"}, []),
+        ("all-2g.20gb", {"mig-2g": "3"}, []),
+        # Numbers against what the configuration makes of each GPU.
+        ("all-1g.10gb", {"mig-1g.10gb": "56"}, []),
+        ("all-1g.10gb", {"mig-1g.10gb": "50"}, ["warning mig-quantity-mismatch"]),
+        ("all-balanced", {"mig-1g.10gb": "16", "mig-2g.20gb": "8", "mig-3g.40gb": "8"}, []),
+        (
+            "all-balanced",
+            {"mig-1g.10gb": "16", "mig-2g.20gb": "8", "mig-3g.40gb": "5"},
+            ["warning mig-quantity-mismatch"],
+        ),
+        ("all-balanced", {"mig-1g.10gb": "16", "mig-2g.20gb": "8"}, ["warning mig-quantity-mismatch"]),
+        ("all-1g.10gb", {"mig-1g.10gb": "49", "gpu": "1"}, ["error mig-config-mismatch"]),
         ("all-1g.10gb.me", {"mig-1g.10gb": "7"}, ["error mig-config-mismatch"]),
         ("all-disabled", {"gpu": "8"}, []),
         ("all-disabled", {"mig-1g.10gb": "7"}, ["error mig-config-mismatch"]),

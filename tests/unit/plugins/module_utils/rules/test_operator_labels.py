@@ -105,8 +105,6 @@ def test_a_node_without_a_label_has_the_default(default, version):
     behind = node(None, OFFERED[other], deployed=other, version=version[1:])
     assert set(verdict(behind, beside(version, default=default))) == {
         "error wrong-resource",
-        "warning operator-behind",
-        "info workload-by-default",
     }
 
 
@@ -272,12 +270,18 @@ def test_a_state_of_a_manager_that_is_off_is_left_over():
 def test_labels_in_the_midst_of_a_change():
     # The label is new, and the operator has not looked yet.
     fresh = node(PASSTHROUGH, {"gpu": "8"}, deployed=CONTAINER)
-    assert verdict(fresh, SANDBOX_ON) == ["error wrong-resource", "warning operator-behind"]
-    (_wrong, behind) = findings(fresh, SANDBOX_ON)
-    assert "nvidia.com/gpu.deploy.device-plugin-" in behind["remedy"]
+    (wrong,) = findings(fresh, SANDBOX_ON)
+    assert wrong["rule"] == "wrong-resource" and "the operator has not followed the label" in wrong["message"]
+    # Once the old resource is gone, the labels alone tell.
+    behind = next(one for one in findings(node(PASSTHROUGH, deployed=CONTAINER), SANDBOX_ON) if "behind" in one["rule"])
+    assert behind["rule"] == "operator-behind" and "nvidia.com/gpu.deploy.device-plugin-" in behind["remedy"]
     assert "nvidia.com/gpu.deploy.vfio-manager=true" in behind["remedy"]
     # Without a ClusterPolicy sandboxWorkloads may be off, and then the labels are right: nothing is to be changed.
-    (_wrong, behind) = findings(fresh, NOTHING_BESIDE)
+    (wrong,) = findings(fresh, NOTHING_BESIDE)
+    assert "or sandboxWorkloads is off" in wrong["message"]
+    (behind,) = [
+        one for one in findings(node(PASSTHROUGH, deployed=CONTAINER), NOTHING_BESIDE) if "behind" in one["rule"]
+    ]
     assert behind["remedy"].startswith("See ") and "sandboxWorkloads" in behind["message"]
     # The operator has exchanged the labels, and Pods are starting.
     assert verdict(node(PASSTHROUGH, {"gpu": "0"}, {"gpu": "8"})) == ["warning no-resource", "info left-over-resource"]

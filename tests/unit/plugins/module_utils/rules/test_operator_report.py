@@ -28,7 +28,10 @@ from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.ope
 from hypothesis import given
 from hypothesis import strategies as st
 
-WRONG = [node(PASSTHROUGH, {"gpu": str(4 + number % 2)}, name=f"gpu-{number:03d}") for number in range(1, 201)]
+WRONG = [
+    node(PASSTHROUGH, {"gpu": str(4 + number % 2)}, name=f"gpu-{number:03d}", deployed=CONTAINER)
+    for number in range(1, 201)
+]
 
 
 def text(nodes, beside=SANDBOX_ON, colour=False, **settings):

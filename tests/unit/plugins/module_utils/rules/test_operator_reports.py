@@ -116,7 +116,7 @@ CASES = [
         GO + "468",
         node(PASSTHROUGH, {"gpu": "4"}, deployed=CONTAINER),
         SANDBOX_ON,
-        ["error wrong-resource", "warning operator-behind"],
+        ["error wrong-resource"],
     ),
     (GO + "1018", node(VGPU, labels={"gpu.deploy.driver": "pre-installed"}), SANDBOX_ON, ["warning host-driver"]),
     (

@@ -104,6 +104,14 @@ CASES = [
     ("operand-blocked", "warning", node(labels={**MIG, **changed("mig-manager", value="")}), SANDBOX_ON, []),
     ("operand-label-invalid", "warning", node(labels=changed("device-plugin", value="True")), SANDBOX_ON, []),
     ("deploy-label-missing", "warning", node(labels=changed("container-toolkit", value=...)), SANDBOX_ON, []),
+    ("operand-off", "warning", node(labels={"gpu.deploy.container-toolkit": "false"}), SANDBOX_ON, []),
+    (
+        "ignore-unknown-rule",
+        "warning",
+        node(annotations={"gpuwl.sandbox/ignore.typo": "because"}),
+        SANDBOX_ON,
+        [],
+    ),
     ("operator-behind", "warning", node(VGPU, deployed=CONTAINER), SANDBOX_ON, []),
     ("host-driver", "warning", node(PASSTHROUGH, labels=changed("driver", value="pre-installed")), SANDBOX_ON, []),
     ("driver-upgrade-failed", "error", node(labels={"gpu-driver-upgrade-state": "upgrade-failed"}), SANDBOX_ON, []),
@@ -246,7 +254,7 @@ def test_a_finding_can_be_understood_alone(rule, severity, nodes, beside, others
 
 @pytest.mark.parametrize("rule, severity, nodes, beside, others", CASES)
 def test_an_annotation_with_a_reason_silences_a_rule_on_a_node(rule, severity, nodes, beside, others):
-    if rule in ("second-cluster-policy", "conflicting-gpu-cluster", "ignore-without-reason"):
+    if rule in ("second-cluster-policy", "conflicting-gpu-cluster", "ignore-without-reason", "ignore-unknown-rule"):
         return  # not about a node, or about the annotation
     key = f"gpuwl.sandbox/ignore.{rule}"
     with_reason = {**nodes, "metadata": {**nodes["metadata"], "annotations": {key: "being repaired"}}}
