@@ -39,7 +39,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.yaml_dump imp
 MAX_SIZE = 4 << 30
 MAX_LEFT_OUT = 1000  # sources that only say that something was left out
 MAX_DEPTH = 32  # folders below one another that a place tells apart
-MAX_SOURCES = 10000  # sources with nothing to say that are kept
+MAX_SOURCES = 1000  # sources with nothing to say that are kept
 MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told

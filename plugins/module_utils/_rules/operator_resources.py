@@ -134,7 +134,7 @@ def _wrong(case: Case) -> List[Draft]:
         message += f"; the deploy labels are those of {use} too: the operator has not followed the label"
         message += "" if case.policy else ", or sandboxWorkloads is off"
     elif case.deployed_workload() == case.workload and not case.off:
-        message += "; the operator has followed the label, so the earlier plugin should be gone and this one at work"
+        message += f"; the deploy labels are those of {case.workload} already, so the earlier plugin should be gone"
         remedy = "Drain the node of what uses the earlier name, wait five minutes, then: " + look_at(_app(case))
     if case.workload == WORKLOADS[1] and names == ["nvidia.com/gpu"] and case.mode == "kata" and not case.policy:
         severity = "warning"

@@ -2928,7 +2928,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 MAX_SIZE = 4 << 30
 MAX_LEFT_OUT = 1000  # sources that only say that something was left out
 MAX_DEPTH = 32  # folders below one another that a place tells apart
-MAX_SOURCES = 10000  # sources with nothing to say that are kept
+MAX_SOURCES = 1000  # sources with nothing to say that are kept
 MAX_BROKEN = 1000  # sources in folders and archives that cannot be read, before reading ends
 
 _HEAD = 1 << 16  # characters by which the form is told
@@ -5292,7 +5292,7 @@ def _wrong(case: Case) -> List[Draft]:
         message += f"; the deploy labels are those of {use} too: the operator has not followed the label"
         message += "" if case.policy else ", or sandboxWorkloads is off"
     elif case.deployed_workload() == case.workload and not case.off:
-        message += "; the operator has followed the label, so the earlier plugin should be gone and this one at work"
+        message += f"; the deploy labels are those of {case.workload} already, so the earlier plugin should be gone"
         remedy = "Drain the node of what uses the earlier name, wait five minutes, then: " + look_at(_app(case))
     if case.workload == WORKLOADS[1] and names == ["nvidia.com/gpu"] and case.mode == "kata" and not case.policy:
         severity = "warning"
