@@ -176,7 +176,7 @@ class Collector:
             if not likely:
                 # The API leaves the kind out in the items of a NodeList, never in a List.
                 self._without_kind = self._without_kind or where
-            kind = self._items_kind or likely
+            kind = likely if likely and self._items_kind == self.kind else self._items_kind or likely
             if not kind:
                 return self.kind
         for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):

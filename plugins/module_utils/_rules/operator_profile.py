@@ -97,7 +97,7 @@ def _reasonless(case: Case) -> List[Draft]:
         if rule not in RULE_PAGES:
             key = f"{IGNORE_PREFIX}{rule}"
             message = f"the annotation {key} names no rule, so it silences nothing"
-            remedy = "kubectl annotate node {node} " + shell_word(key + "-")
+            remedy = f"kubectl annotate node {{node}} {shell_word(key)}-"
             evidence = {f"metadata.annotations['{key}']": reason}
             drafts.append(draft("ignore-unknown-rule", "warning", message, remedy, evidence))
             continue

@@ -1689,7 +1689,7 @@ class Collector:
             if not likely:
                 # The API leaves the kind out in the items of a NodeList, never in a List.
                 self._without_kind = self._without_kind or where
-            kind = self._items_kind or likely
+            kind = likely if likely and self._items_kind == self.kind else self._items_kind or likely
             if not kind:
                 return self.kind
         for field, value in (("kind", kind), ("apiVersion", item.get("apiVersion") or "")):
@@ -5813,7 +5813,7 @@ def _reasonless(case: Case) -> List[Draft]:
         if rule not in RULE_PAGES:
             key = f"{IGNORE_PREFIX}{rule}"
             message = f"the annotation {key} names no rule, so it silences nothing"
-            remedy = "kubectl annotate node {node} " + shell_word(key + "-")
+            remedy = f"kubectl annotate node {{node}} {shell_word(key)}-"
             evidence = {f"metadata.annotations['{key}']": reason}
             drafts.append(draft("ignore-unknown-rule", "warning", message, remedy, evidence))
             continue
