@@ -35,7 +35,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_prof
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import Settings
 
-# Of so many different bad nodes at most the hint looks at what the profile operator would say.
+# So many different nodes are remembered by the profile lab, and by the hint at what the profile operator would say.
 _MOST_DIFFERENT = 2000
 
 
@@ -133,6 +133,7 @@ class LabCheck:
         self.names: Dict[str, List[str]] = {}
         self._ignores = ignores
         self._bad: List[Tuple[LabFacts, str, str]] = []
+        self._known: Dict[LabFacts, bool] = {}
 
     def take(self, node: Dict[str, Any], source: str) -> bool:
         """Judge a Node; say whether it is bad."""
@@ -140,10 +141,21 @@ class LabCheck:
             return False
         name, facts = node["metadata"]["name"], lab_facts(node)
         self.names.setdefault(source, []).append(name)
-        if lab_is_healthy(facts):
+        if self._is_healthy(facts):
             return False
         self._bad.append((facts, name, source))
         return True
+
+    def _is_healthy(self, facts: LabFacts) -> bool:
+        """Judge the same only once: most nodes of a pool are alike."""
+        # Other values may not be hashable, or equal and yet different: 1 and true.
+        if not isinstance(facts[0], str) or not all(isinstance(quantity, str) for _name, quantity in facts[1]):
+            return lab_is_healthy(facts)
+        if facts not in self._known:
+            if len(self._known) >= _MOST_DIFFERENT:
+                self._known.clear()
+            self._known[facts] = lab_is_healthy(facts)
+        return self._known[facts]
 
     @property
     def checked(self) -> int:
