@@ -45,6 +45,7 @@ PARTS = (
     "operator_resources",
     "operator_devices",
     "operator_profile",
+    "outcome",
     "checking",
     "lab_report",
     "operator_report",

@@ -12,12 +12,13 @@ import sys
 import time
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Outcome, check_paths
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import check_paths
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import SEVERITIES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inputs import Source
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.lab_report import lab_json, lab_text
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_report import operator_json, operator_text
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import RULE_PAGES, explain
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import (
@@ -85,14 +86,18 @@ def _run(arguments: List[str]) -> Tuple[int, Iterator[str], List[str]]:
     options = _options(arguments)
     if options["explain"]:
         return 0, iter([explain(options["explain"])]), []
-    outcome = check_paths(options["paths"], _settings(options), _Progress(False))
+    progress = _Progress(False)
+    outcome = check_paths(options["paths"], _settings(options), progress)
+    progress.end()
     lines = text_of(outcome, options["format"], _in_colour())
     return outcome.exit_code(options["fail_on"], options["require_nodes"]), lines, outcome.errors
 
 
 def _one_path(path: str) -> Tuple[int, Iterator[str], List[str]]:
     """Follow the lab's step 8 to the letter; only a hint is added, on standard error."""
-    outcome = check_paths([path], Settings(), _Progress(True), hint=True)
+    progress = _Progress(True)
+    outcome = check_paths([path], Settings(), progress, hint=True)
+    progress.end()
     wrong = outcome.errors
     if outcome.cleared and not wrong:
         bad = sum(len(group.subjects) for group in outcome.groups)

@@ -10,8 +10,9 @@ import os
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.check_config import text_of
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Outcome, check_paths
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import check_paths
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.ci_reports import github_lines, junit_xml
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import Settings
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import files_of

@@ -10,9 +10,9 @@ GitHub's "Workflow commands" (::error file=,title=::message, escaped as actions/
 from typing import Dict, Iterator, List, Tuple
 from xml.sax.saxutils import escape, quoteattr
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, SEVERITIES, Draft
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges, shell_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 
 _GITHUB_WORDS = {"error": "error", "warning": "warning", "info": "notice"}

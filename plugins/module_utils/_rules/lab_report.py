@@ -8,8 +8,8 @@ Private to the collection gpuwl.sandbox. Source of the lines: the lab's step 8.
 
 from typing import Any, Dict, Iterator
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.json_lines import json_object
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 
 

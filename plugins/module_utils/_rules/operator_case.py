@@ -55,17 +55,19 @@ def relabel(key: str, value: Optional[str] = None) -> str:
 
 def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     """Return the command that sets sections of the ClusterPolicy's spec."""
-    name = shell_word(policy.name if policy else "cluster-policy")
-    patch = json.dumps({"spec": wish}, separators=(",", ":")).replace("'", "\\u0027").replace(NODE, "\\u007bnode}")
-    return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
+    return _patch(policy, "merge", {"spec": wish})
 
 
 def append_to_policy(policy: Policy, path: str, values: List[Dict[str, str]]) -> str:
     """Return the command that adds values to a list of the ClusterPolicy; path: a JSON pointer that ends in /-."""
-    operations = [{"op": "add", "path": path, "value": value} for value in values]
-    # As JSON writes it, so that no key of a taint ends the shell's quotes or stands for the nodes.
-    patch = json.dumps(operations, separators=(",", ":")).replace("'", "\\u0027").replace("{node}", "\\u007bnode}")
-    return f"kubectl patch clusterpolicy {shell_word(policy.name)} --type json -p '{patch}'"
+    return _patch(policy, "json", [{"op": "add", "path": path, "value": value} for value in values])
+
+
+def _patch(policy: Optional[Policy], kind: str, patch: Any) -> str:
+    name = shell_word(policy.name if policy else "cluster-policy")
+    # As JSON writes it, so that no word of a dump ends the shell's quotes or stands for the nodes.
+    text = json.dumps(patch, separators=(",", ":")).replace("'", "\\u0027").replace(NODE, "\\u007bnode}")
+    return f"kubectl patch clusterpolicy {name} --type {kind} -p '{text}'"
 
 
 def look_at(app: str) -> str:

@@ -9,12 +9,12 @@ Private to the collection gpuwl.sandbox. Nodes with one fault are one block.
 import json
 from typing import Any, Dict, Iterator, List, Sequence
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Group, Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import CONTEXT_KINDS, Cluster
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, SEVERITIES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.json_lines import json_object
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges, shell_names
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_profile import assumptions
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Group, Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import RULE_PAGES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import parse_version

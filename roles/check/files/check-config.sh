@@ -4725,17 +4725,19 @@ def relabel(key: str, value: Optional[str] = None) -> str:
 
 def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     """Return the command that sets sections of the ClusterPolicy's spec."""
-    name = shell_word(policy.name if policy else "cluster-policy")
-    patch = json.dumps({"spec": wish}, separators=(",", ":")).replace("'", "\\u0027").replace(NODE, "\\u007bnode}")
-    return f"kubectl patch clusterpolicy {name} --type merge -p '{patch}'"
+    return _patch(policy, "merge", {"spec": wish})
 
 
 def append_to_policy(policy: Policy, path: str, values: List[Dict[str, str]]) -> str:
     """Return the command that adds values to a list of the ClusterPolicy; path: a JSON pointer that ends in /-."""
-    operations = [{"op": "add", "path": path, "value": value} for value in values]
-    # As JSON writes it, so that no key of a taint ends the shell's quotes or stands for the nodes.
-    patch = json.dumps(operations, separators=(",", ":")).replace("'", "\\u0027").replace("{node}", "\\u007bnode}")
-    return f"kubectl patch clusterpolicy {shell_word(policy.name)} --type json -p '{patch}'"
+    return _patch(policy, "json", [{"op": "add", "path": path, "value": value} for value in values])
+
+
+def _patch(policy: Optional[Policy], kind: str, patch: Any) -> str:
+    name = shell_word(policy.name if policy else "cluster-policy")
+    # As JSON writes it, so that no word of a dump ends the shell's quotes or stands for the nodes.
+    text = json.dumps(patch, separators=(",", ":")).replace("'", "\\u0027").replace(NODE, "\\u007bnode}")
+    return f"kubectl patch clusterpolicy {name} --type {kind} -p '{text}'"
 
 
 def look_at(app: str) -> str:
@@ -5867,19 +5869,14 @@ def assumptions(cluster: Cluster) -> List[str]:
     return words
 
 
-# -------------------- checking.py
-"""Judges all nodes of some dumps by a profile, in one pass and in little memory.
+# -------------------- outcome.py
+"""What a check gives: findings by the nodes that have them, and what could not be read.
 
-Private to the collection gpuwl.sandbox. Of each node only its name is kept; what the rules read of it is kept once
-for all nodes that are alike, and judged once.
+Private to the collection gpuwl.sandbox.
 """
 
-import os
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-
-# So many different nodes are remembered by the profile lab, and by the hint at what the profile operator would say.
-_MOST_DIFFERENT = 2000
 
 
 class Group(NamedTuple):
@@ -5967,6 +5964,21 @@ def _expanded(group: Group) -> Iterator[Dict[str, Any]]:
             remedy=draft.remedy.replace(NODE, shell_names([name])),
             evidence=dict(draft.evidence),
         )
+
+
+# -------------------- checking.py
+"""Judges all nodes of some dumps by a profile, in one pass and in little memory.
+
+Private to the collection gpuwl.sandbox. Of each node only its name is kept; what the rules read of it is kept once
+for all nodes that are alike, and judged once.
+"""
+
+import os
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Sequence, Set, Tuple
+
+
+# So many different nodes are remembered by the profile lab, and by the hint at what the profile operator would say.
+_MOST_DIFFERENT = 2000
 
 
 class LabCheck:
@@ -6548,14 +6560,18 @@ def _run(arguments: List[str]) -> Tuple[int, Iterator[str], List[str]]:
     options = _options(arguments)
     if options["explain"]:
         return 0, iter([explain(options["explain"])]), []
-    outcome = check_paths(options["paths"], _settings(options), _Progress(False))
+    progress = _Progress(False)
+    outcome = check_paths(options["paths"], _settings(options), progress)
+    progress.end()
     lines = text_of(outcome, options["format"], _in_colour())
     return outcome.exit_code(options["fail_on"], options["require_nodes"]), lines, outcome.errors
 
 
 def _one_path(path: str) -> Tuple[int, Iterator[str], List[str]]:
     """Follow the lab's step 8 to the letter; only a hint is added, on standard error."""
-    outcome = check_paths([path], Settings(), _Progress(True), hint=True)
+    progress = _Progress(True)
+    outcome = check_paths([path], Settings(), progress, hint=True)
+    progress.end()
     wrong = outcome.errors
     if outcome.cleared and not wrong:
         bad = sum(len(group.subjects) for group in outcome.groups)

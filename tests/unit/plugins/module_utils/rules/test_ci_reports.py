@@ -4,9 +4,9 @@
 from xml.etree import ElementTree
 
 import pytest
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.ci_reports import github_lines, junit_xml
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import SEVERITIES
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Outcome
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operator_builders import (
     CONTAINER,
     PASSTHROUGH,

@@ -4,10 +4,10 @@
 import json
 
 import pytest
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.checking import Group, Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft, finding
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.json_lines import json_object
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.lab_report import lab_json, lab_text
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Group, Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 from hypothesis import given
 from hypothesis import strategies as st
