@@ -22,6 +22,7 @@ PARTS = (
     "report",
     "node_ranges",
     "json_lines",
+    "slips",
     "device_catalogue",
     "vgpu_catalogue",
     "mig_catalogue",

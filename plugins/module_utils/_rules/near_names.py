@@ -4,14 +4,14 @@
 """Which known resource name was probably meant by an unknown one?
 
 Private to the collection gpuwl.sandbox. Names are compared with those of device_catalogue.py, vgpu_catalogue.py and
-mig_catalogue.py and with the fixed names of NVIDIA's plugins. At most device_catalogue.MOST_SEARCHES different names
+mig_catalogue.py and with the fixed names of NVIDIA's plugins. At most slips.MOST_SEARCHES different names
 are searched for slips of the pen; spellings that differ by case or hyphens only are found however many there are.
 """
 
 from functools import lru_cache
 from typing import Dict, FrozenSet, List, Optional, Tuple
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import SlipFinder, device_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import device_names
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.mig_catalogue import mig_profiles
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_names import (
     GPU_DOMAIN,
@@ -19,6 +19,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_name
     classify,
     is_model_of_kata,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.slips import SlipFinder
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.vgpu_catalogue import vgpu_types
 
 CASE_ONLY = "they differ in case only"

@@ -19,6 +19,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case
     patch_policy,
     relabel,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.slips import SlipFinder
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
     DEPLOY_PREFIX,
     GPU_PRESENT,
@@ -43,6 +44,9 @@ _VITAL = (
 )
 # Not every version sets these.
 _LATER = ("client", "kata-manager", "cc-manager")
+
+
+_WORKLOAD_SLIPS = SlipFinder(lambda: WORKLOADS)
 
 
 def judge_workload_label(case: Case) -> List[Draft]:
@@ -91,25 +95,9 @@ def nearest_workload(label: object) -> str:
         if plain == value or plain.replace("-", "") == value.replace("-", ""):
             return value
     for value in WORKLOADS:
-        if plain and plain in (value[3:], value[:-1]) or _one_edit(plain, value):
+        if plain and plain in (value[3:], value[:-1]):
             return value
-    return ""
-
-
-def _one_edit(one: str, other: str) -> bool:
-    """Say whether two texts differ by one character more, less, or another, or by two neighbours that changed places."""
-    if abs(len(one) - len(other)) > 1 or one == other:
-        return False
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    rest, wanted = one[start:], other[start:]
-    return (
-        rest[1:] == wanted[1:]
-        or rest == wanted[1:]
-        or rest[1:] == wanted
-        or (rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:])
-    )
+    return _WORKLOAD_SLIPS.nearest(plain) or ""
 
 
 def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:

@@ -17,7 +17,8 @@ import re
 from functools import lru_cache
 from typing import FrozenSet
 
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import SlipFinder, device_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import device_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.slips import SlipFinder
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.vgpu_catalogue import vgpu_types
 
 CONTAINER = "container"

@@ -339,17 +339,13 @@ def _indented(text: str, by: int) -> str:
     return "\n".join(" " * by + line for line in text.splitlines())
 
 
-# -------------------- device_catalogue.py
-"""Which names NVIDIA's KubeVirt device plugin gives to devices, by the list of PCI devices that it carries.
+# -------------------- slips.py
+"""Finds the name that a text was probably meant to be: one slip of the pen away.
 
-Private to the collection gpuwl.sandbox. Sources: pci.ids of 2025.07.11 (https://pci-ids.ucw.cz), vendor 10de, and the
-plugin's way from there to a name: kubevirt-gpu-device-plugin pkg/device_plugin/device_plugin.go (getDeviceName): upper
-case, "_" for "/", "." and white space, all but letters, digits, "_" and "." dropped. Left out are the three names that
-Kubernetes accepts for no resource: two that end in "_", one of 81 characters.
+Private to the collection gpuwl.sandbox.
 """
 
-from functools import lru_cache
-from typing import Callable, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 # So many different names are looked up for slips of the pen, no more: a hostile dump may hold any number of unknown
 # names, and each costs a search. The names beyond count as near to nothing.
@@ -357,16 +353,6 @@ MOST_SEARCHES = 2000
 
 # Characters taken for one another by those who type off a screen.
 _LOOK_ALIKE = ("0O", "1I", "1L", "1l", "5S", "8B", "2Z")
-
-
-@lru_cache(maxsize=None)
-def device_names() -> FrozenSet[str]:
-    """Return the names of devices, without nvidia.com/."""
-    names: Set[str] = set()
-    for line in _DEVICES.split("\n"):
-        chip, _mark, rest = line.partition(" ")
-        names.update(chip if model == "-" else chip + "_" + model for model in rest.split())
-    return frozenset(names)
 
 
 class SlipFinder:
@@ -427,6 +413,29 @@ def _slip(text: str, name: str) -> Optional[int]:
         pair = one[0] + other[0]
         return 0 if pair in _LOOK_ALIKE or pair[::-1] in _LOOK_ALIKE else abs(ord(one[0]) - ord(other[0]))
     return 0 if one[:2] == other[1::-1] and one[2:] == other[2:] else None
+
+
+# -------------------- device_catalogue.py
+"""Which names NVIDIA's KubeVirt device plugin gives to devices, by the list of PCI devices that it carries.
+
+Private to the collection gpuwl.sandbox. Sources: pci.ids of 2025.07.11 (https://pci-ids.ucw.cz), vendor 10de, and the
+plugin's way from there to a name: kubevirt-gpu-device-plugin pkg/device_plugin/device_plugin.go (getDeviceName): upper
+case, "_" for "/", "." and white space, all but letters, digits, "_" and "." dropped. Left out are the three names that
+Kubernetes accepts for no resource: two that end in "_", one of 81 characters.
+"""
+
+from functools import lru_cache
+from typing import FrozenSet, Set
+
+
+@lru_cache(maxsize=None)
+def device_names() -> FrozenSet[str]:
+    """Return the names of devices, without nvidia.com/."""
+    names: Set[str] = set()
+    for line in _DEVICES.split("\n"):
+        chip, _mark, rest = line.partition(" ")
+        names.update(chip if model == "-" else chip + "_" + model for model in rest.split())
+    return frozenset(names)
 
 
 # One chip a line, then what follows it and "_" in the names of its devices; "-": the chip's code alone is a name.
@@ -1391,7 +1400,7 @@ def _without_domain(name: str) -> str:
 """Which known resource name was probably meant by an unknown one?
 
 Private to the collection gpuwl.sandbox. Names are compared with those of device_catalogue.py, vgpu_catalogue.py and
-mig_catalogue.py and with the fixed names of NVIDIA's plugins. At most device_catalogue.MOST_SEARCHES different names
+mig_catalogue.py and with the fixed names of NVIDIA's plugins. At most slips.MOST_SEARCHES different names
 are searched for slips of the pen; spellings that differ by case or hyphens only are found however many there are.
 """
 
@@ -4901,6 +4910,9 @@ _VITAL = (
 _LATER = ("client", "kata-manager", "cc-manager")
 
 
+_WORKLOAD_SLIPS = SlipFinder(lambda: WORKLOADS)
+
+
 def judge_workload_label(case: Case) -> List[Draft]:
     """Say what is wrong with the workload label, and when it has no effect."""
     drafts = []
@@ -4947,25 +4959,9 @@ def nearest_workload(label: object) -> str:
         if plain == value or plain.replace("-", "") == value.replace("-", ""):
             return value
     for value in WORKLOADS:
-        if plain and plain in (value[3:], value[:-1]) or _one_edit(plain, value):
+        if plain and plain in (value[3:], value[:-1]):
             return value
-    return ""
-
-
-def _one_edit(one: str, other: str) -> bool:
-    """Say whether two texts differ by one character more, less, or another, or by two neighbours that changed places."""
-    if abs(len(one) - len(other)) > 1 or one == other:
-        return False
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    rest, wanted = one[start:], other[start:]
-    return (
-        rest[1:] == wanted[1:]
-        or rest == wanted[1:]
-        or rest[1:] == wanted
-        or (rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:])
-    )
+    return _WORKLOAD_SLIPS.nearest(plain) or ""
 
 
 def _without_gpu(case: Case, evidence: Dict[str, object]) -> Draft:

@@ -277,6 +277,21 @@ def test_no_escape_sequence_reaches_the_output(dump):
         assert all(one.isprintable() or one == "\n" for one in out + err)
 
 
+def read_all(terminal):
+    """Return what was written to a terminal until its other side was closed."""
+    written = b""
+    try:
+        while True:
+            piece = os.read(terminal, 65536)
+            if not piece:
+                break
+            written += piece
+    except OSError:
+        pass  # the terminal is gone when the process ends
+    os.close(terminal)
+    return written.decode()
+
+
 def on_a_terminal(*arguments, **environment):
     """Run the script with a terminal as its standard output; return what it wrote."""
     ours, theirs = pty.openpty()
@@ -288,18 +303,27 @@ def on_a_terminal(*arguments, **environment):
         env={"PATH": path, "TERM": "xterm", **environment},
     )
     os.close(theirs)
-    written = b""
-    try:
-        while True:
-            piece = os.read(ours, 65536)
-            if not piece:
-                break
-            written += piece
-    except OSError:
-        pass  # the terminal is gone when the process ends
+    written = read_all(ours)
     process.wait(timeout=60)
-    os.close(ours)
-    return written.decode()
+    return written
+
+
+def test_progress_is_taken_off_the_terminal_at_the_end(dump):
+    data = dump(*HEALTHY).read_bytes()
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    ours, theirs = pty.openpty()
+    command = ["sh", str(SCRIPT), "-"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "PATH": path}
+    )
+    os.close(theirs)
+    process.stdin.write(data[:500])
+    process.stdin.flush()
+    time.sleep(2.5)
+    out, _err = process.communicate(data[500:], timeout=60)
+    assert out == b"OK=3\n"
+    shown = read_all(ours)
+    assert "reading -: " in shown and shown.endswith("\r\x1b[K")
 
 
 def test_colour_on_a_terminal_only(dump):

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import near_names, resource_names
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import SlipFinder, device_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import device_names
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.near_names import near_miss, other_spelling
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_names import classify
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.slips import SlipFinder
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.vgpu_catalogue import vgpu_types
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import resource_names
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import SlipFinder, device_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.device_catalogue import device_names
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.names import invalid_qualified_name
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.near_names import near_miss
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_names import (
@@ -15,6 +15,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_name
     mig_profile,
     vgpu_type,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.slips import SlipFinder
 from hypothesis import given
 from hypothesis import strategies as st
 
