@@ -234,3 +234,18 @@ def test_a_folder_is_one_dump_by_the_profile_operator(dumps):
     assert len(check_reports(str(dumps), "lab")) > 1
     (report,) = check_reports(str(dumps), "operator")
     assert report["path"] == str(dumps)
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations", "capacity", "allocatable"])
+def test_keys_that_are_no_texts_are_refused(field):
+    odd = json.loads(json.dumps(VM))
+    odd["metadata" if field in ("labels", "annotations") else "status"].setdefault(field, {})[1] = "2"
+    for profile in ("lab", "operator"):
+        with pytest.raises(AnsibleFilterError, match=rf"Node vm: a key of \w+\.{field} is 1, expected a string"):
+            consistency([odd], profile)
+
+
+def test_a_filter_has_no_standard_input():
+    with pytest.raises(AnsibleFilterError, match="no standard input"):
+        consistency("-")
+    assert "no standard input" in check_reports("-")[0]["error"]

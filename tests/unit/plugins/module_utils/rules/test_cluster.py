@@ -263,3 +263,10 @@ def test_no_object_is_too_strange(item, kind):
     cluster = found.cluster_at(("f",))
     hash(cluster)
     json.dumps([cluster.version_text, cluster.policy_source])
+
+
+def test_of_a_hostile_dump_no_more_is_noted_than_could_be_meant():
+    surroundings = Surroundings()
+    for number in range(2000):
+        surroundings.take("ClusterPolicy", policy(name=f"p{number:04d}"), "f", ("f",))
+    assert len(surroundings.cluster_at(("f",)).other_policies) < 100

@@ -225,6 +225,8 @@ def test_a_cluster_policy_that_cannot_be_is_refused(dump):
     for arguments in (["--cluster-policy", bad, dump(WRONG)], [dump(WRONG), bad]):
         code, _out, err = run("--profile", "operator", *arguments)
         assert code == 2 and words in err
+    code, _out, err = run("--cluster-policy", bad.parent, "--profile", "operator", dump(WRONG))
+    assert code == 2 and "it is a folder, expected a file with a ClusterPolicy" in err
     code, _out, err = run("--cluster-policy", dump(WRONG), "--profile", "operator", dump(WRONG))
     assert code == 2 and "it holds 0 ClusterPolicies" in err
 

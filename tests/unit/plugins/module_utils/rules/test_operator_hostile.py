@@ -96,3 +96,12 @@ def test_text_is_a_line_each_without_escapes(nasty):
         document = "\n".join(operator_json(found))
         assert document.isascii()
         json.loads(document)
+
+
+def test_a_value_that_no_node_can_have_is_cut():
+    (found,) = [
+        one
+        for one in outcome(node("x" * 100000, deployed=CONTAINER)).findings()
+        if one["rule"] == "unknown-workload-label"
+    ]
+    assert len(found["message"]) < 2000 and max(len(str(value)) for value in found["evidence"].values()) <= 1000

@@ -224,3 +224,17 @@ def test_the_exit_code(nodes, fail_on, code):
     assert outcome(nodes).exit_code(fail_on) == code
     assert outcome(nodes).exit_code(fail_on, require_nodes=True) == code
     assert outcome([]).exit_code(fail_on, require_nodes=True) == 3
+
+
+def test_a_version_that_is_not_known_is_told():
+    for version, known in (("26.70", False), ("24.9", False), ("26.7.3", True), ("v26.3.0", True)):
+        (line,) = [
+            line for line in text(node(), (policy(), operator("v" + version.lstrip("v")))) if "Read: operator" in line
+        ]
+        assert ("the nearest known" in line) is not known
+
+
+def test_what_was_recognised_is_not_called_unjudged():
+    dra = outcome(node(None, {}, labels={"gpu.deploy.dra-driver": "true"}))
+    assert "ResourceSlice" not in [missing["kind"] for missing in not_judged(dra)]
+    assert "ResourceSlice" in [missing["kind"] for missing in not_judged(outcome(node()))]
