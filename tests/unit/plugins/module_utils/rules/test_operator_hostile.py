@@ -101,7 +101,7 @@ def test_text_is_a_line_each_without_escapes(nasty):
 def test_a_value_that_no_node_can_have_is_cut():
     (found,) = [
         one
-        for one in outcome(node("x" * 100000, deployed=CONTAINER)).findings()
+        for one in outcome(node("x" * 100000, {"gpu": "4"}, deployed=CONTAINER)).findings()
         if one["rule"] == "unknown-workload-label"
     ]
     assert len(found["message"]) < 2000 and max(len(str(value)) for value in found["evidence"].values()) <= 1000
