@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 FIELD_MANAGER = "gpuwl"
+CORE = "/api/v1"
 PAGE = 500
 # Seconds to connect, seconds until an answer begins.
 TIMEOUT = (5, 30)
@@ -187,6 +188,8 @@ class Api:
         self.host: str = configuration.host
         # Such as v1.37.2; None where the server does not tell.
         self.version = version
+        # API group -> {resource: path of its version}, as far as they were asked for.
+        self._groups: dict[str, dict[str, str]] = {}
 
     def request(self, method: str, path: str, access: tuple[str, str, str | None], **params: Any) -> dict[str, Any]:
         """Send one request and return the answer's JSON.
@@ -228,7 +231,11 @@ class Api:
     def list(
         self, resource: str, namespace: str | None = None, metadata_only: bool = False, **params: Any
     ) -> tuple[Objects, str]:
-        """LIST all objects, page by page. Returns (items, resourceVersion to watch from)."""
+        """LIST all objects, page by page. Returns (items, resourceVersion to watch from).
+
+        resource: as RBAC names it: nodes, daemonsets.apps, clusterpolicies.nvidia.com. One of another group than the core
+        one must be served, see serves().
+        """
         if metadata_only:
             params["header_params"] = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
         try:
@@ -239,13 +246,35 @@ class Api:
                 raise
         return self._pages(resource, namespace, params)
 
+    def serves(self, resource: str) -> bool:
+        """Say whether the API server knows a resource such as clusterpolicies.nvidia.com at all."""
+        return "." not in resource or resource in self._group_of(resource)
+
+    def _group_of(self, resource: str) -> dict[str, str]:
+        """Return what the API group of a resource holds; the version that the server prefers goes first."""
+        group = resource.partition(".")[2]
+        if group not in self._groups:
+            found: dict[str, str] = {}
+            try:
+                answer = self.request("get", f"/apis/{group}", ("get", f"/apis/{group}", None))
+                versions = [answer["preferredVersion"], *answer["versions"]]
+                for path in dict.fromkeys(f"/apis/{version['groupVersion']}" for version in versions):
+                    for served in self.request("get", path, ("get", path, None))["resources"]:
+                        found.setdefault(f"{served['name']}.{group}", path)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+            self._groups[group] = found
+        return self._groups[group]
+
     def _pages(self, resource: str, namespace: str | None, params: dict[str, Any]) -> tuple[Objects, str]:
+        base = self._group_of(resource)[resource] if "." in resource else CORE
         items: Objects = []
         more: str | None = None
         while True:
             page = self.request(
                 "get",
-                collection_path(resource, namespace),
+                collection_path(resource, namespace, base),
                 ("list", resource, namespace),
                 limit=PAGE,
                 _continue=more,
@@ -316,6 +345,7 @@ def _events(response: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, dict[str,
             yield event["type"], event["object"]
 
 
-def collection_path(resource: str, namespace: str | None = None) -> str:
-    """The path of a resource of the core group: nodes; pods, of all namespaces or of one."""
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/{resource}" if namespace else f"/api/v1/{resource}"
+def collection_path(resource: str, namespace: str | None = None, base: str = CORE) -> str:
+    """The path of a resource: nodes; pods, of all namespaces or of one. base: the path of its group and version."""
+    inside = f"namespaces/{quote(namespace, safe='')}/" if namespace else ""
+    return f"{base}/{inside}{resource.partition('.')[0]}"
