@@ -13,14 +13,22 @@ from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Tuple
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import CONTAINER_WORKLOAD, MODES, WORKLOADS
 
 # Section -> what an absent `enabled` means.
-_SECTIONS = {
+SECTIONS = {
+    "driver": True,
+    "toolkit": True,
     "devicePlugin": True,
+    "gfd": True,
+    "dcgm": True,
+    "dcgmExporter": True,
+    "nodeStatusExporter": False,
+    "migManager": True,
     "sandboxDevicePlugin": False,
     "kataSandboxDevicePlugin": False,
-    "migManager": True,
     "vfioManager": False,
     "vgpuManager": False,
     "vgpuDeviceManager": False,
+    "kataManager": False,
+    "ccManager": False,
 }
 # (key, operator, value, effect) of what the operands tolerate; a list in the ClusterPolicy replaces it.
 Tolerations = Tuple[Tuple[str, str, str, str], ...]
@@ -41,6 +49,12 @@ class Policy(NamedTuple):
     mode: str
     mig_strategy: Optional[str]
     enabled: Tuple[Tuple[str, bool], ...]
+    # Whether NVIDIADriver objects say which drivers run, and not the section driver.
+    driver_objects: bool
+    precompiled: Optional[bool]  # driver.usePrecompiled, None where it does not stand there
+    driver_version: str
+    kata_config: bool  # whether kataManager has a section config, without which operators before 26.7 crash
+    mig_default: str  # the mig.config that a capable node gets which has none, "" for none
     # Names of ConfigMaps that may define configurations anew; "" where the operator's own hold.
     mig_config_map: str
     vgpu_config_map: str
@@ -67,6 +81,7 @@ def read_policy(given: Any) -> Policy:
     spec = _section(given, "spec", "") if whole else given
     metadata = _section(given, "metadata", "") if whole else {}
     sandbox = _section(spec, "sandboxWorkloads")
+    driver = _section(spec, "driver")
     mig_config = _section(_section(spec, "migManager"), "config", "migManager.")
     vgpu_config = _section(_section(spec, "vgpuDeviceManager"), "config", "vgpuDeviceManager.")
     mig_map = _text(mig_config, "name", "migManager.config.name") or ""
@@ -77,13 +92,18 @@ def read_policy(given: Any) -> Policy:
         default=_choice(sandbox, "sandboxWorkloads.defaultWorkload", WORKLOADS) or CONTAINER_WORKLOAD,
         mode=_choice(sandbox, "sandboxWorkloads.mode", MODES) or MODES[0],
         mig_strategy=_choice(_section(spec, "mig"), "mig.strategy", _MIG_STRATEGIES),
-        enabled=tuple((name, _switch(_section(spec, name), name, absent)) for name, absent in _SECTIONS.items()),
+        enabled=tuple((name, _switch(_section(spec, name), name, absent)) for name, absent in SECTIONS.items()),
+        driver_objects=bool(_truth(driver, "useNvidiaDriverCRD", "driver.useNvidiaDriverCRD")),
+        precompiled=_truth(driver, "usePrecompiled", "driver.usePrecompiled"),
+        driver_version=str(driver.get("version") or ""),
+        kata_config=_section(spec, "kataManager").get("config") is not None,
+        mig_default=_mig_default(_section(spec, "migManager")),
         mig_config_map="" if mig_map == "default-mig-parted-config" else mig_map,
         vgpu_config_map=_text(vgpu_config, "name", "vgpuDeviceManager.config.name") or "",
         vgpu_default=_text(vgpu_config, "default", "vgpuDeviceManager.config.default") or "default",
         kata_aliases=aliases,
         kata_models=models,
-        tolerations=_tolerations(_section(spec, "daemonsets").get("tolerations")),
+        tolerations=read_tolerations(_section(spec, "daemonsets").get("tolerations")) or DEFAULT_TOLERATIONS,
         tolerations_are_set=bool(_section(spec, "daemonsets").get("tolerations")),
     )
 
@@ -99,7 +119,8 @@ def is_tolerated(taint: Tuple[str, str, str], tolerations: Tolerations) -> bool:
     )
 
 
-def _tolerations(listed: Any) -> Tolerations:
+def read_tolerations(listed: Any) -> Tolerations:
+    """Return the tolerations of a list as the API has it; () for none."""
     found = []
     for one in listed if isinstance(listed, list) else ():
         if isinstance(one, dict):
@@ -107,7 +128,7 @@ def _tolerations(listed: Any) -> Tolerations:
                 str(one.get(field) or "") for field in ("key", "operator", "value", "effect")
             )
             found.append((key, operator or "Equal", value, effect))
-    return tuple(found) or DEFAULT_TOLERATIONS
+    return tuple(found)
 
 
 def _kata_names(spec: Dict[str, Any]) -> Tuple[FrozenSet[str], bool]:
@@ -134,12 +155,23 @@ def _section(outer: Dict[str, Any], name: str, path: str = "") -> Dict[str, Any]
 
 
 def _switch(section: Dict[str, Any], name: str, absent: bool) -> bool:
-    value = section.get("enabled")
-    if value is None:
-        return absent
-    if not isinstance(value, bool):
-        raise PolicyError(f"the ClusterPolicy's {name}.enabled is {_words(value)}, expected true or false")
+    value = _truth(section, "enabled", f"{name}.enabled")
+    return absent if value is None else value
+
+
+def _truth(section: Dict[str, Any], key: str, path: str) -> Optional[bool]:
+    value = section.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise PolicyError(f"the ClusterPolicy's {path} is {_words(value)}, expected true or false")
     return value
+
+
+def _mig_default(section: Dict[str, Any]) -> str:
+    """Return migManager.config.default; the CRD fills it in where there is a config at all."""
+    if section.get("config") is None:
+        return ""
+    default = _text(_section(section, "config", "migManager."), "default", "migManager.config.default")
+    return "all-disabled" if default is None else default
 
 
 def _choice(section: Dict[str, Any], path: str, choices: Tuple[str, ...]) -> Optional[str]:
