@@ -29,6 +29,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_labe
     label_node,
     workload_of,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.sources import collect_from
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
     KNOWN_VERSIONS,
     NEWEST_VERSION,
@@ -64,7 +65,7 @@ def expected_operands(
 ) -> List[Dict[str, Any]]:
     """Return what the operator will make of each node once it has gone through all of them.
 
-    nodes: Node objects, as a list or a List object.
+    nodes: Node objects, as a list or a List object, or the path of a dump; objects of other kinds are left out.
     cluster_policy: the ClusterPolicy, or its spec; absent fields mean what they mean to the operator.
     operator_version: such as 26.7.0, v26.7.0 or 26.7; the newest known one if None.
     other_objects: NVIDIADriver and GPUCluster objects and further ClusterPolicies, which the operator ignores.
@@ -76,11 +77,11 @@ def expected_operands(
     daemonsets: names of the DaemonSets with a Pod due there, ascending. A driver's that ends in a hash goes without it.
     certain: False where the answer depends on timing; notes says why, and what else was assumed.
 
-    Raises ValueError (PolicyError for a ClusterPolicy) or TypeError, in one line.
+    Raises ValueError (PolicyError for a ClusterPolicy, Unreadable for the nodes) or TypeError, in one line.
     """
-    listed = _nodes(nodes)
+    listed = collect_from(nodes, "Node", dict)
     around = surrounding(cluster_policy, operator_version, other_objects)
-    found = [_labels(node) for node in listed]
+    found = [dict(node["metadata"].get("labels") or {}) for node in listed]
     settled = settle(found, around)
     daemonsets, doubts = daemonsets_for(settled, around)
     result = []
@@ -107,8 +108,8 @@ def surrounding(
     """Read what decides about all nodes alike; arguments and errors as of expected_operands."""
     notes = []
     version = NEWEST_VERSION
-    if operator_version is not None:
-        parsed = parse_version(operator_version)
+    if operator_version not in (None, ""):
+        parsed = parse_version(str(operator_version))  # YAML reads 26.7 as a number
         if parsed is None:
             raise ValueError(
                 f"the operator version is {operator_version!r}, expected one such as 26.7.0, v26.7.0 or 26.7"
@@ -203,22 +204,3 @@ def taints_of(node: Dict[str, Any]) -> Taints:
         for taint in (listed if isinstance(listed, list) else ())
         if isinstance(taint, dict) and taint.get("effect") in ("NoSchedule", "NoExecute")
     )
-
-
-def _nodes(nodes: Any) -> List[Dict[str, Any]]:
-    items = nodes.get("items") if isinstance(nodes, dict) else nodes
-    if not isinstance(items, list):
-        raise TypeError("the nodes are no list of Node objects and no List object")
-    for at, node in enumerate(items):
-        metadata = node.get("metadata") if isinstance(node, dict) else None
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        if not isinstance(name, str) or node.get("kind", "Node") != "Node":
-            raise TypeError(f"nodes[{at}] is no Node object: expected kind Node and metadata.name")
-    return items
-
-
-def _labels(node: Dict[str, Any]) -> Dict[str, Any]:
-    labels = node["metadata"].get("labels")
-    if labels is not None and not isinstance(labels, dict):
-        raise TypeError(f"the labels of node {node['metadata']['name']} are no mapping")
-    return dict(labels or {})

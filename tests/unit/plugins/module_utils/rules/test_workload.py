@@ -1,24 +1,15 @@
 # Copyright (c) gpuwl.sandbox contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's decisions, against what unmodified controllers of it decided on a real API server.
-
-data/operator_decisions.tsv: a ClusterPolicy's sandboxWorkloads, a node's own labels, and the deploy labels that it got.
-(none) is a field or label that was not there, "" an empty text.
-"""
-
-import csv
-import pathlib
+"""What the operator takes a node for. What its real controllers decided is replayed in test_expected_operands.py."""
 
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
-    CONTAINER_WORKLOAD,
     KNOWN_VERSIONS,
     MODES,
     NEWEST_VERSION,
     PCI_LABELS,
     WORKLOADS,
-    can_do_mig,
     device_plugin_of,
     effective_workload,
     has_gpu,
@@ -29,41 +20,6 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload impo
     parse_version,
 )
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules import operator_builders
-
-DECISIONS = pathlib.Path(__file__).resolve().parents[3] / "data" / "operator_decisions.tsv"
-_WORDS = {"(none)": None, '""': ""}
-
-
-def decisions():
-    with DECISIONS.open(newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            yield {key: _WORDS.get(value, value) for key, value in row.items()}
-
-
-def labels_of(row):
-    keys = {"nvidia.com/" + key: key for key in ("mig.capable", "vgpu.host-driver-version")}
-    keys.update({"nvidia.com/gpu.product": "product", "nvidia.com/gpu.workload.config": "workload"})
-    keys.update({key: key.split("/")[1].rpartition(".")[0] for key in PCI_LABELS})
-    return {key: row[column] for key, column in keys.items() if row[column] is not None}
-
-
-def expected(row):
-    """Return what workload.py says the operator does."""
-    labels, version = labels_of(row), parse_version(row["version"])
-    if not has_gpu(labels):
-        return set()
-    default = row["default"] or CONTAINER_WORKLOAD
-    workload = effective_workload(row["workload"], row["sandbox"] == "true", default, version)
-    found = set(operands_of(workload.value, row["mode"] or MODES[0], version))
-    return found | ({"mig-manager"} if workload.value == CONTAINER_WORKLOAD and can_do_mig(labels) else set())
-
-
-def test_the_deploy_labels_are_those_that_the_operator_sets():
-    rows = list(decisions())
-    assert len(rows) > 200
-    assert {row["version"] for row in rows} == {"%d.%d" % version for version in KNOWN_VERSIONS}
-    for row in rows:
-        assert expected(row) == set((row["deployed"] or "").split()), row
 
 
 @pytest.mark.parametrize("version", ["25.10.1", "26.3.3", "26.7.0"])
