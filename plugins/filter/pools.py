@@ -11,7 +11,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.plugins.inventory import detect_range, expand_hostname_range
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import pool_operands as operands
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import pools as rules
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 
 # More nodes than anybody simulates; a slip such as [0:99999999] would fill the memory.
 MOST_NAMES = 100_000
@@ -41,6 +43,19 @@ def pool_nodes(pools: Any, fields: list[str] | None = None) -> list[dict[str, An
     return [{field: node[field] for field in fields} for node in nodes] if fields else nodes
 
 
+def pool_operands(
+    pools: Any, cluster_policy: Any = None, operator_version: Any = None, other_objects: Any = ()
+) -> list[dict[str, Any]]:
+    try:
+        return operands.pool_operands(pool_nodes(pools), cluster_policy, operator_version, other_objects)
+    except (TypeError, ValueError) as error:
+        raise AnsibleFilterError(one_line(str(error))) from None
+
+
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"pool_nodes": pool_nodes}
+        return {
+            "pool_nodes": pool_nodes,
+            "pool_operands": pool_operands,
+            "pool_operands_table": operands.pool_operands_table,
+        }

@@ -31,6 +31,8 @@ RESERVED_RECORDS = (
     "01-nodes.txt",
     "03-resources.txt",
     "operands.txt",
+    "pool-operands.json",
+    "pool-operands.txt",
     "nodes.json",
     "pods.json",
     "consistency.txt",

@@ -222,6 +222,8 @@ def test_pools_and_requests_follow_the_declaration(lab):
                 "01-nodes.txt",
                 "03-resources.txt",
                 "operands.txt",
+                "pool-operands.json",
+                "pool-operands.txt",
                 "chosen.txt",
                 "greedy.txt",
                 "consistency.txt",

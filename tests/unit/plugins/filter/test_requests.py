@@ -159,6 +159,8 @@ def test_what_is_wrong_with_a_request(more, words):
         "01-nodes.txt",
         "03-resources.txt",
         "operands.txt",
+        "pool-operands.json",
+        "pool-operands.txt",
         "nodes.json",
         "pods.json",
         "consistency.txt",

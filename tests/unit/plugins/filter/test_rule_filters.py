@@ -11,7 +11,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.builders import HEALTHY, listed, node, pod
 
-FILTERS = ("consistency", "check_reports", "inventory", "inventory_table")
+FILTERS = ("consistency", "check_reports", "inventory", "inventory_table", "expected_operands")
 FOLDER = pathlib.Path(__file__).resolve().parents[4] / "plugins" / "filter"
 BAD = node("bad", "container", {"nvidia.com/GA102GL_A10": "1"})
 
@@ -21,7 +21,7 @@ def load(name):
     return module.FilterModule().filters()[name]
 
 
-consistency, check_reports, inventory, inventory_table = map(load, FILTERS)
+consistency, check_reports, inventory, inventory_table, expected_operands = map(load, FILTERS)
 
 
 @pytest.fixture
@@ -249,3 +249,22 @@ def test_a_filter_has_no_standard_input():
     with pytest.raises(AnsibleFilterError, match="no standard input"):
         consistency("-")
     assert "no standard input" in check_reports("-")[0]["error"]
+
+
+def test_expected_operands_take_objects_and_paths(dumps):
+    found = expected_operands(str(dumps / "b.json"))
+    assert [(entry["node"], entry["workload"]) for entry in found] == [
+        ("lab-node-0", None),
+        ("lab-node-1", None),
+        ("lab-node-2", None),
+    ]
+    assert expected_operands(listed(HEALTHY)) == found
+    for arguments, words in (
+        ((str(dumps / "none.json"),), "none.json"),
+        ((str(dumps / "pods.json"),), "Pod"),
+        ((HEALTHY, {"driver": {"enabled": "yes"}}), "driver.enabled"),
+        ((HEALTHY, {}, "newest"), "newest"),
+        ((HEALTHY, {}, None, {}), "other_objects"),
+    ):
+        with pytest.raises(AnsibleFilterError, match=words):
+            expected_operands(*arguments)
