@@ -202,9 +202,11 @@ def _bring_node_in(draft: _Draft, _wish: SwitchWish) -> None:
     for operand, value in was.items():
         key = DEPLOY_PREFIX + operand
         value = _restorable(value)
-        # The operator sets "true" itself, where it is due by now.
-        if key not in draft.labels and not (draft.policy and value == _ON):
-            draft.labels[key] = value
+        if key in draft.labels or (value == _ON and draft.belongs(operand)):
+            continue  # it came meanwhile, or the operator sets it
+        draft.labels[key] = value
+        if draft.operator_sees_to(operand) and not draft.belongs(operand):
+            del draft.labels[key]  # the workload changed meanwhile, so the operator would take it off
     draft.forget(WHOLE_NODE)
 
 
