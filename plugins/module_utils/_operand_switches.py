@@ -65,12 +65,11 @@ def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
     """Switch what is asked for; returns the module's result."""
     names, wish, sections = read_wishes(params)
     if not names and not sections:
-        return result_of([], {}, Found({}, [], {}), None, None)
+        return result_of([], {}, Found({}, [], {}), None, wish)
     found = look(api, names, whole=bool(sections))
     _check_operands(wish, found)
     switch = _policy_switch.find(api, sections, params["operator"])
-    acting = switch.acting
-    switches = {} if not names else _plan(found, names, wish, acting)
+    switches = _plan(found, names, wish, switch.acting)
     result = result_of(names, switches, found, switch, wish)
     if not check_mode:
         write(api, found, {name: one for name, one in switches.items() if one.changes()}, wish, switch)
@@ -179,59 +178,61 @@ def result_of(
     switches: dict[str, NodeSwitch],
     found: Found,
     switch: PolicySwitch | None,
-    wish: SwitchWish | None,
+    wish: SwitchWish,
 ) -> dict[str, Any]:
-    """The module's result; the diff holds labels, annotations and Pods that change, by node, and the ClusterPolicy's sections."""
-    nodes: list[dict[str, Any]] = []
+    """The module's result."""
+    nodes = [_told(found, name, switches[name]) for name in names]
+    cluster = _policy_switch.result_of(switch, list(found.nodes.values()), found.sets, found.there)
+    operator = bool(switch and switch.acting)
+    notes = notes_of(nodes, switches, cluster, wish, operator) + list(switch.notes if switch else ())
+    return {
+        "changed": any(node["changed"] for node in nodes) or cluster["changed"],
+        "nodes": nodes,
+        "cluster": cluster,
+        "operator": operator,
+        "summary": summary_of(nodes, cluster, wish),
+        "notes": notes,
+        "warnings": list(notes),
+        "diff": _diff(found, nodes, cluster),
+    }
+
+
+def _told(found: Found, name: str, one: NodeSwitch) -> dict[str, Any]:
+    """An entry of the result's nodes."""
+    stops: list[dict[str, str]] = []
+    starts: list[dict[str, str]] = []
+    if one.labels:
+        stops, starts = label_effects(found.nodes[name], one.before, one.settled, found.sets, found.there)
+    return {
+        "name": name,
+        "changed": one.changes(),
+        "acts": "operator" if one.by_operator else "role",
+        "labels": one.labels,
+        "annotations": one.annotations,
+        "stops": stops,
+        "starts": starts,
+    }
+
+
+def _diff(found: Found, nodes: list[dict[str, Any]], cluster: dict[str, Any]) -> dict[str, Any]:
+    """Labels, annotations and Pods that change, by node, and the sections of the ClusterPolicy."""
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
-    for name in names:
-        one, node = switches[name], found.nodes[name]
-        stops, starts = (
-            label_effects(node, one.before, one.settled, found.sets, found.there) if one.labels else ([], [])
-        )
-        acts = "operator" if one.by_operator else "role"
-        nodes.append(
-            {
-                "name": name,
-                "changed": one.changes(),
-                "acts": acts,
-                "labels": one.labels,
-                "annotations": one.annotations,
-                "stops": stops,
-                "starts": starts,
-            }
-        )
-        if one.changes():
-            before[name], after[name] = _diff_of(node, nodes[-1])
-    cluster = _policy_switch.result_of(switch, list(found.nodes.values()), found.sets, found.there)
+    for told in nodes:
+        if not told["changed"]:
+            continue
+        name, metadata = told["name"], found.nodes[told["name"]]["metadata"]
+        before[name], after[name] = {"pods": _pods(told["stops"])}, {"pods": _pods(told["starts"])}
+        for field in ("labels", "annotations"):
+            now = metadata.get(field) or {}
+            before[name][field] = {key: now[key] for key in told[field] if key in now}
+            after[name][field] = {key: value for key, value in told[field].items() if value is not None}
     if cluster["changed"]:
         key = f"ClusterPolicy {cluster['policy']}"
         now = {section: not value for section, value in cluster["switched"].items()}
         before[key] = {"enabled": now, "pods": _pods(cluster["stops"])}
         after[key] = {"enabled": cluster["switched"], "pods": _pods(cluster["starts"])}
-    notes = notes_of(nodes, switches, cluster, wish, operator=bool(switch and switch.acting))
-    notes += list(switch.notes) if switch else []
-    return {
-        "changed": any(node["changed"] for node in nodes) or cluster["changed"],
-        "nodes": nodes,
-        "cluster": cluster,
-        "operator": bool(switch and switch.acting),
-        "summary": summary_of(nodes, cluster, wish),
-        "notes": notes,
-        "warnings": list(notes),
-        "diff": {"before": before, "after": after},
-    }
-
-
-def _diff_of(node: Node, told: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    before: dict[str, Any] = {"pods": _pods(told["stops"])}
-    after: dict[str, Any] = {"pods": _pods(told["starts"])}
-    for field in ("labels", "annotations"):
-        now = node["metadata"].get(field) or {}
-        before[field] = {key: now[key] for key in told[field] if key in now}
-        after[field] = {key: value for key, value in told[field].items() if value is not None}
-    return before, after
+    return {"before": before, "after": after}
 
 
 def _pods(effects: list[dict[str, str]]) -> list[str]:

@@ -6,7 +6,7 @@
 Private to the collection gpuwl.sandbox.
 """
 
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_switches import (
@@ -24,7 +24,7 @@ _WITHOUT_TOOLKIT = (
 )
 
 
-def summary_of(nodes: Iterable[Dict[str, Any]], cluster: Dict[str, Any], wish: Optional[SwitchWish]) -> List[str]:
+def summary_of(nodes: Iterable[Dict[str, Any]], cluster: Dict[str, Any], wish: SwitchWish) -> List[str]:
     """Return lines on what changes; nodes to which the same happens share one.
 
     nodes, cluster: as the module operand_switches returns them.
@@ -43,8 +43,8 @@ def summary_of(nodes: Iterable[Dict[str, Any]], cluster: Dict[str, Any], wish: O
     return lines
 
 
-def _happens(node: Dict[str, Any], wish: Optional[SwitchWish]) -> str:
-    what = ", ".join(wish.operands) if wish and wish.operands else "the whole node"
+def _happens(node: Dict[str, Any], wish: SwitchWish) -> str:
+    what = ", ".join(wish.operands) if wish.operands else "the whole node"
     if not node["changed"]:
         return f"{what} as asked already"
     who = (
@@ -52,7 +52,7 @@ def _happens(node: Dict[str, Any], wish: Optional[SwitchWish]) -> str:
         if node["acts"] == "operator"
         else "this role changes the deploy labels"
     )
-    parts = [f"{what} {'out' if wish and wish.out else 'in'}", who]
+    parts = [f"{what} {'out' if wish.out else 'in'}", who]
     for verb in ("stops", "starts"):
         names = sorted({one["daemonset"] for one in node[verb]})
         if names:
@@ -72,7 +72,7 @@ def notes_of(
     nodes: Iterable[Dict[str, Any]],
     switches: Mapping[str, NodeSwitch],
     cluster: Dict[str, Any],
-    wish: Optional[SwitchWish],
+    wish: SwitchWish,
     operator: bool,
 ) -> List[str]:
     """Return what else to know: what was left alone and why, what will be forgotten, what becomes the user's own task."""
@@ -88,10 +88,10 @@ def notes_of(
         for text in texts:
             alike.setdefault(text, []).append(node["name"])
     notes = [f"{ranges(names, _MOST_RUNS)}: {text}" for text, names in alike.items()]
-    out = bool(wish and wish.out and wish.operands and changed)
+    out = bool(wish.out and wish.operands and changed)
     if out and operator:
         notes.append(FORGETFUL)
-    driver_out = out and wish is not None and "driver" in wish.operands and operator
+    driver_out = out and "driver" in wish.operands and operator
     if driver_out or cluster["switched"].get("driver") is False:
         notes.append(HOST_DRIVER)
     return notes

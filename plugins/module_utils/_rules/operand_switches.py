@@ -231,6 +231,8 @@ def _take_operand_out(draft: _Draft, operand: str, wish: SwitchWish) -> None:
             " and false would lose it: wait until it is true again, or set force"
         )
     if value != _OFF:
+        if draft.is_kept(operand):
+            draft.notes.append(f"{operand} had been taken out before, and its label was {json.dumps(value)} again")
         draft.keep(operand, value)
         draft.labels[key] = _OFF
     draft.explain(operand, wish.reason)

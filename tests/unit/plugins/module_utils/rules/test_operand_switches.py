@@ -144,6 +144,19 @@ def test_operands_of_other_workloads_are_left_alone():
     assert deployed(switch(node({**GPU, PLUGIN: "true"}), PLUGIN_OUT, unsure)) == {PLUGIN: "false"}
 
 
+def test_a_forgotten_opt_out_is_told_and_made_again():
+    """Observed of all versions: the workload changes to vm-passthrough and back, and "false" is "true"."""
+    workload = "nvidia.com/gpu.workload.config"
+    found = switch(node(label_node({**GPU, workload: "container"}, POLICY, (26, 7))), PLUGIN_OUT, POLICY, (26, 7))
+    labels = found["metadata"]["labels"]
+    for value in ("vm-passthrough", "container"):
+        labels = label_node({**labels, workload: value}, POLICY, (26, 7))
+    assert labels[PLUGIN] == "true"
+    forgotten = node(labels, found["metadata"]["annotations"])
+    assert "taken out before" in plan_switch(forgotten, PLUGIN_OUT, POLICY).notes[0]
+    assert switch(forgotten, PLUGIN_OUT, POLICY) == found
+
+
 def test_the_operator_never_takes_mig_manager_off_a_container_node():
     wish = SwitchWish(True, ("mig-manager",), "x")
     assert not plan_switch(node(GPU), wish, POLICY).changes()
