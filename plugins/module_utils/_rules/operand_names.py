@@ -20,6 +20,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload impo
 # Operand -> section of the ClusterPolicy by which it is on or off in the whole cluster; "" for none.
 SECTION_OF = {one.operand: one.section for one in OPERANDS}
 _OPERAND_OF = {one.section: one.operand for one in OPERANDS if one.section}
+_BY_DAEMONSET = {one.daemonset: one.operand for one in OPERANDS}
 
 _SWITCH_SLIPS = SlipFinder(lambda: [*SECTIONS, *_OPERAND_OF.values()])
 
@@ -72,12 +73,10 @@ def check_operand(name: str, known: Iterable[str]) -> None:
     if name == "operands":
         raise ValueError("operand 'operands' is the node as a whole: leave operands empty for that")
     plain = name[len(DEPLOY_PREFIX) :] if name.startswith(DEPLOY_PREFIX) else name
-    near = plain if plain in known else _OPERAND_OF.get(plain) or SlipFinder(lambda: known).nearest(plain)
-    raise ValueError(
-        f"unknown operand {name!r}: "
-        + (f"did you mean {near}?" if near else "")
-        + ("" if near else f"the operator and the DaemonSets there know {', '.join(known)}")
-    )
+    meant = _OPERAND_OF.get(plain) or _BY_DAEMONSET.get(plain)
+    near = plain if plain in known else meant or SlipFinder(lambda: known).nearest(plain)
+    advice = f"did you mean {near}?" if near else f"the operator and the DaemonSets there know {', '.join(known)}"
+    raise ValueError(f"unknown operand {name!r}: {advice}")
 
 
 def read_sections(given: Dict[str, Any]) -> Dict[str, bool]:

@@ -87,14 +87,14 @@ def plan_switch(node: Dict[str, Any], wish: SwitchWish, policy: Optional[Policy]
         (_take_operand_out if wish.out else _bring_operand_in)(draft, operand, wish)
     labels = _difference(before, draft.labels)
     settled = dict(draft.labels)
-    if policy and OPERANDS_SWITCH in labels:
-        settled = label_node(settled, policy, NEWEST_VERSION)
+    if draft.policy and OPERANDS_SWITCH in labels:
+        settled = label_node(settled, draft.policy, NEWEST_VERSION)
     return NodeSwitch(
         labels=labels,
         annotations=_difference(annotations, draft.annotations),
         before=before,
         settled=settled,
-        by_operator=policy is not None and not wish.operands,
+        by_operator=draft.policy is not None and not wish.operands,
         notes=tuple(draft.notes),
     )
 
@@ -106,7 +106,9 @@ class _Draft:
         metadata = node["metadata"]
         self.labels: Dict[str, str] = dict(metadata.get("labels") or {})
         self.annotations: Dict[str, str] = dict(metadata.get("annotations") or {})
-        self.policy = policy
+        # Before 26.7 the operator leaves alone what was never a node with a GPU; later there is nothing to switch there.
+        self.policy = policy if is_found(self.labels) else None
+        self.is_unmanaged = policy is not None and self.policy is None
         self.notes: List[str] = []
 
     def set_label(self, key: str, value: Optional[str]) -> None:
@@ -155,7 +157,7 @@ class _Draft:
         key = DEPLOY_PREFIX + operand
         there = key in self.labels
         # Where it is not certain what the operator takes the node for, the label that is there tells.
-        if there and is_found(self.labels) and not workload_of(self.labels, self.policy, NEWEST_VERSION).certain:
+        if there and not workload_of(self.labels, self.policy, NEWEST_VERSION).certain:
             return True
         tried = {**self.labels, key: _OFF} if there else self.labels
         return key in label_node(tried, self.policy, NEWEST_VERSION)
@@ -194,7 +196,8 @@ def _take_node_out(draft: _Draft, wish: SwitchWish) -> None:
 def _bring_node_in(draft: _Draft, _wish: SwitchWish) -> None:
     was = draft.kept(WHOLE_NODE)
     if operands_disabled(draft.labels):
-        if draft.policy is None and not draft.is_kept(WHOLE_NODE) and not _deploy_labels(draft.labels):
+        nobody = draft.policy is None and not draft.is_unmanaged
+        if nobody and not draft.is_kept(WHOLE_NODE) and not _deploy_labels(draft.labels):
             draft.notes.append(
                 "it was not taken out by this role, so what its deploy labels were is not known: no operator is there to set them, and none is on it"
             )
@@ -222,8 +225,16 @@ def _restorable(value: str) -> str:
 def _take_operand_out(draft: _Draft, operand: str, wish: SwitchWish) -> None:
     key = DEPLOY_PREFIX + operand
     value = draft.labels.get(key)
-    if draft.operator_sees_to(operand) and not draft.belongs(operand):
-        draft.notes.append(_not_wanted(draft, operand))
+    if draft.is_unmanaged and value is None:
+        draft.notes.append(
+            f"{operand} is left alone: Node Feature Discovery found no GPU there, so the operator starts none"
+        )
+        return
+    if draft.policy and draft.operator_sees_to(operand) and not draft.belongs(operand):
+        workload = workload_of(draft.labels, draft.policy, NEWEST_VERSION).value
+        draft.notes.append(
+            f"{operand} is left alone: the operator takes the node for {workload}, and starts none there"
+        )
         return
     if value not in (None, "", _ON, _OFF) and not wish.force:
         raise SwitchError(
@@ -258,15 +269,6 @@ def _bring_operand_in(draft: _Draft, operand: str, wish: SwitchWish) -> None:
         target = None
     draft.set_label(key, target)
     draft.forget(operand)
-
-
-def _not_wanted(draft: _Draft, operand: str) -> str:
-    if not is_found(draft.labels):
-        return (
-            f"{operand} is left alone: Node Feature Discovery found no GPU there, so the operator starts no {operand}"
-        )
-    workload = workload_of(draft.labels, draft.policy, NEWEST_VERSION).value if draft.policy else ""
-    return f"{operand} is left alone: the operator takes the node for {workload}, and starts no {operand} there"
 
 
 def _writer(value: str) -> str:

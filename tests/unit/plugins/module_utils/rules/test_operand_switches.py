@@ -113,11 +113,14 @@ def test_one_operand_comes_back_as_it_was(labels, version):
         (None, None, None),
         (None, POLICY, "true"),
         ("paused-for-driver-upgrade", POLICY, "paused-for-driver-upgrade"),
+        ("pre-installed", None, "pre-installed"),
     ],
 )
 def test_what_brings_in_an_operand_that_nobody_kept(value, policy, expected):
     found = node({**GPU, **({} if value is None else {PLUGIN: value})})
     assert deployed(switch(found, PLUGIN_IN, policy)).get(PLUGIN) == expected
+    if value is not None:
+        assert deployed(switch(found, PLUGIN_IN._replace(force=True), policy)) == {PLUGIN: "true"}
 
 
 @pytest.mark.parametrize("value", ["paused-for-mig-change", "true_paused-for-driver-upgrade", "pre-installed", "True"])
@@ -136,6 +139,11 @@ def test_operands_of_other_workloads_are_left_alone():
     assert not plan.changes() and "vm-passthrough" in plan.notes[0]
     plan = plan_switch(node({}), PLUGIN_OUT, POLICY)
     assert not plan.changes() and "found no GPU" in plan.notes[0]
+    # Before 26.7 labels by hand on such a node are left, and Pods run there, which nobody else would stop.
+    by_hand = node({PLUGIN: "true"})
+    assert deployed(switch(by_hand, PLUGIN_OUT, POLICY)) == {PLUGIN: "false"}
+    plan = plan_switch(by_hand, OUT, POLICY)
+    assert plan.labels == {SWITCH: "false", PLUGIN: None} and not plan.by_operator
     # An opt-out from the time before the workload changed is taken off.
     machines["metadata"]["labels"][PLUGIN] = "false"
     assert deployed(switch(machines, PLUGIN_IN, POLICY)) == {}
@@ -219,7 +227,11 @@ def test_names_are_read():
         "gfd": False,
     }
     check_operand("dcgm", {"dcgm", "driver"})
-    for name, near in {"dcmg": "dcgm", "nvidia.com/gpu.deploy.dcgm": "dcgm"}.items():
+    for name, near in {
+        "dcmg": "dcgm",
+        "nvidia.com/gpu.deploy.dcgm": "dcgm",
+        "nvidia-dcgm": "dcgm",
+    }.items():
         with pytest.raises(ValueError, match=f"did you mean {near}"):
             check_operand(name, {"dcgm", "driver"})
 
