@@ -7,6 +7,7 @@ Private to the collection gpuwl.sandbox. Every function that refuses raises Valu
 what was expected and what to do.
 """
 
+import itertools
 import re
 import string
 from typing import Any, Dict, Iterable, List
@@ -35,26 +36,33 @@ def expand_ranges(pattern: str) -> List[str]:
 
     Ansible's own expansion is not at hand where a module runs.
     """
-    found = _RANGE.search(pattern)
-    if not found:
-        wrong = invalid_dns_subdomain(pattern)
-        if wrong:
-            raise ValueError(f"{pattern!r} is no node name: {wrong}; ranges are written as gpu-[00:19]")
-        return [pattern]
-    bounds = _BOUNDS.match(found.group(1))
-    steps = _steps(bounds.group(1), bounds.group(2), int(bounds.group(3) or 1)) if bounds else []
-    if not steps:
+    # Texts and what stands in brackets, by turns.
+    parts = _RANGE.split(pattern)
+    choices = [_steps(part) if at % 2 else [part] for at, part in enumerate(parts)]
+    count = 1
+    for one in choices:
+        count *= len(one)
+    if not 0 < count <= _MOST_NAMES:
         raise ValueError(
             f"{pattern!r} has no range in its brackets: expected two numbers as long as each other if they begin with 0, or two letters,"
             f" of which the second is the higher, such as gpu-[00:19]; at most {_MOST_NAMES} names"
         )
-    head, tail = pattern[: found.start()], pattern[found.end() :]
-    return [name for step in steps for name in expand_ranges(head + step + tail)]
+    names = ["".join(chosen) for chosen in itertools.product(*choices)]
+    for name in names:
+        wrong = invalid_dns_subdomain(name)
+        if wrong:
+            raise ValueError(f"{name!r} is no node name: {wrong}; ranges are written as gpu-[00:19]")
+    return names
 
 
-def _steps(first: str, last: str, step: int) -> List[str]:
+def _steps(text: str) -> List[str]:
+    """Return what a range without its brackets stands for, [] if it is none."""
+    found = _BOUNDS.match(text)
+    if not found:
+        return []
+    first, last, step = found.group(1), found.group(2), int(found.group(3) or 1)
     letters = string.ascii_letters
-    if first in letters and last in letters and first:
+    if first and first in letters and last in letters:
         return list(letters[letters.index(first) : letters.index(last) + 1 : step])
     if not last.isdigit() or (first and not first.isdigit()):
         return []

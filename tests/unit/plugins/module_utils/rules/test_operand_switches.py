@@ -184,6 +184,12 @@ def test_a_pause_from_before_does_not_come_back():
     assert deployed(switch(switch(found, OUT, POLICY, (26, 7)), IN, POLICY)) == {}, "the operator sets it"
 
 
+def test_an_opt_out_of_another_workload_does_not_come_back():
+    out = switch(node({**GPU, PLUGIN: "false"}), OUT, POLICY, (26, 7))
+    out["metadata"]["labels"]["nvidia.com/gpu.workload.config"] = "vm-passthrough"
+    assert deployed(switch(out, IN, POLICY)) == {}
+
+
 def test_labels_that_came_meanwhile_are_kept_and_win():
     out = switch(node({**GPU, PLUGIN: "true"}), OUT)
     out["metadata"]["labels"][DEPLOY + "driver"] = "true"
@@ -214,7 +220,9 @@ def test_ranges_are_ansibles(pattern):
     assert expand_ranges(pattern) == expected
 
 
-@pytest.mark.parametrize("pattern", ["a-[2:1]", "a-[1:]", "a-[01:100]", "a-[0:999999999]", "a-[b:3]", "a-[", "", "A"])
+@pytest.mark.parametrize(
+    "pattern", ["a-[2:1]", "a-[1:]", "a-[01:100]", "a-[0:99999]", "a-[0:999]-[0:999]", "a-[b:3]", "a-[", "", "A"]
+)
 def test_what_is_no_range_is_refused(pattern):
     with pytest.raises(ValueError, match=r"gpu-\[00:19\]"):
         expand_ranges(pattern)
