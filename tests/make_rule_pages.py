@@ -33,7 +33,12 @@ SECTION = "  - title: Rules of the Checker\n"
 ANCHOR = "ansible_collections.gpuwl.sandbox.docsite."
 
 # Rules about what stands beside the nodes: no node's annotation can silence them.
-ABOUT_THE_CLUSTER = ("second-cluster-policy", "conflicting-gpu-cluster")
+ABOUT_THE_CLUSTER = (
+    "second-cluster-policy",
+    "conflicting-gpu-cluster",
+    "daemonset-missing",
+    "daemonset-selector-edited",
+)
 # A repository that has its own page, a name with dots or slashes such as a label, a field or a file, and what reST would take for markup.
 _PARTS = re.compile(
     r"(?P<repository>\b(?:NVIDIA|kubernetes|kubernetes-sigs|k8snetworkplumbingwg)/(?!-)[\w-]+(?![\w./]))"
@@ -95,7 +100,13 @@ def _title(text: str, line: str) -> str:
     return f"{text}\n{line * len(text)}"
 
 
+def _is_of_audit(told: Any) -> bool:
+    return bool(told.profiles == _rule_pages().AUDIT)
+
+
 def _profiles(told: Any) -> str:
+    if _is_of_audit(told):
+        return f"none, but :ansplugin:`gpuwl.sandbox.{told.profiles}#module`"
     return " and ".join(f"``{name}``" for name in told.profiles.split(" and "))
 
 
@@ -107,6 +118,14 @@ def _needs(told: Any) -> str:
 def _silence(rule: str, told: Any) -> str:
     profile = "operator" if "operator" in told.profiles else "lab"
     on_cluster = rule in ABOUT_THE_CLUSTER
+    annotate = f"   $ kubectl annotate node NODE gpuwl.sandbox/ignore.{rule}='why this is right here'"
+    if _is_of_audit(told):
+        if on_cluster:
+            return "It cannot be silenced, as it is about no single node.\n"
+        return (
+            "For as long as the node has the annotation, with the reason that the next reader needs:\n\n"
+            f".. code-block:: console\n\n{annotate}\n"
+        )
     lines = [
         "For one run{}:\n".format("" if on_cluster else ", on all nodes or on one"),
         ".. code-block:: console\n",
@@ -119,7 +138,7 @@ def _silence(rule: str, told: Any) -> str:
             "\nFor as long as the node has the annotation, with the reason that the next reader needs"
             + ("; the profile ``lab`` does not look at annotations:\n" if "lab" in told.profiles else ":\n"),
             ".. code-block:: console\n",
-            f"   $ kubectl annotate node NODE gpuwl.sandbox/ignore.{rule}='why this is right here'",
+            annotate,
         ]
     return "\n".join(lines) + "\n"
 

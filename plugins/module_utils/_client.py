@@ -15,7 +15,7 @@ import copy
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Dict, List
 from urllib.parse import quote
 
@@ -229,26 +229,36 @@ class Api:
         return response
 
     def list(
-        self, resource: str, namespace: str | None = None, metadata_only: bool = False, **params: Any
+        self,
+        resource: str,
+        namespace: str | None = None,
+        metadata_only: bool = False,
+        keep: Callable[[dict[str, Any]], Any] | None = None,
+        **params: Any,
     ) -> tuple[Objects, str]:
         """LIST all objects, page by page. Returns (items, resourceVersion to watch from).
 
         resource: as RBAC names it: nodes, daemonsets.apps, clusterpolicies.nvidia.com. One of another group than the core
         one must be served, see serves().
+        keep: what to return of each object, so that no more than one page of whole ones is held; None leaves it out.
         """
         if metadata_only:
             params["header_params"] = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
         try:
-            return self._pages(resource, namespace, params)
+            return self._pages(resource, namespace, params, keep)
         except ApiError as error:
             # 410: the list grew too old between two pages. Once more from the start.
             if error.status != 410:
                 raise
-        return self._pages(resource, namespace, params)
+        return self._pages(resource, namespace, params, keep)
 
     def serves(self, resource: str) -> bool:
         """Say whether the API server knows a resource such as clusterpolicies.nvidia.com at all."""
         return "." not in resource or resource in self._group_of(resource)
+
+    def group_version(self, resource: str) -> str:
+        """Return the apiVersion of a resource's objects, such as v1 or apps/v1; the resource must be served."""
+        return self._group_of(resource)[resource].rpartition("/apis/")[2] if "." in resource else "v1"
 
     def _group_of(self, resource: str) -> dict[str, str]:
         """Return what the API group of a resource holds; the version that the server prefers goes first."""
@@ -267,7 +277,13 @@ class Api:
             self._groups[group] = found
         return self._groups[group]
 
-    def _pages(self, resource: str, namespace: str | None, params: dict[str, Any]) -> tuple[Objects, str]:
+    def _pages(
+        self,
+        resource: str,
+        namespace: str | None,
+        params: dict[str, Any],
+        keep: Callable[[dict[str, Any]], Any] | None,
+    ) -> tuple[Objects, str]:
         base = self._group_of(resource)[resource] if "." in resource else CORE
         items: Objects = []
         more: str | None = None
@@ -280,7 +296,8 @@ class Api:
                 _continue=more,
                 **copy.deepcopy(params),
             )
-            items.extend(page.get("items") or [])
+            found = page.get("items") or []
+            items.extend(found if keep is None else [one for one in map(keep, found) if one is not None])
             more = page["metadata"].get("continue")
             if not more:
                 return items, page["metadata"]["resourceVersion"]

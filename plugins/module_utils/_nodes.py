@@ -41,7 +41,7 @@ def problems_of_names(nodes: list[dict[str, Any]]) -> list[str]:
 def read_nodes(api: Api, names: list[str], metadata_only: bool = False) -> tuple[dict[str, dict[str, Any]], str]:
     """One LIST; returns ({name: Node object} of the named ones, resourceVersion). Unknown names are an ApiError, all in one."""
     # A single node is asked for by name: the field selector keeps a large cluster's other nodes off the wire.
-    narrow = {"field_selector": f"metadata.name={names[0]}"} if len(names) == 1 else {}
+    narrow: dict[str, Any] = {"field_selector": f"metadata.name={names[0]}"} if len(names) == 1 else {}
     items, version = api.list("nodes", metadata_only=metadata_only, **narrow)
     wanted = set(names)
     found = {item["metadata"]["name"]: item for item in items if item["metadata"]["name"] in wanted}

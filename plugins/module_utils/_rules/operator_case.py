@@ -8,7 +8,7 @@ Private to the collection gpuwl.sandbox.
 
 import json
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster import Cluster
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import (
@@ -58,9 +58,18 @@ def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     return _patch(policy, "merge", {"spec": wish})
 
 
-def append_to_policy(policy: Policy, path: str, values: List[Dict[str, str]]) -> str:
-    """Return the command that adds values to a list of the ClusterPolicy; path: a JSON pointer that ends in /-."""
-    return _patch(policy, "json", [{"op": "add", "path": path, "value": value} for value in values])
+def tolerate(policy: Optional[Policy], taints: Iterable[Tuple[str, str, str]]) -> str:
+    """Return how the operands come to tolerate taints (key, value, effect), beside those that they do already."""
+    if not policy:
+        return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
+    wanted = [{"key": key, "operator": "Exists", "effect": effect} for key, _value, effect in taints if key]
+    if policy.tolerations_are_set:
+        # Added to the list, so that the commands for several nodes do not undo each other.
+        path = "/spec/daemonsets/tolerations/-"
+        return _patch(policy, "json", [{"op": "add", "path": path, "value": value} for value in wanted])
+    fields = ("key", "operator", "value", "effect")
+    every = [{field: word for field, word in zip(fields, one) if word} for one in policy.tolerations]
+    return patch_policy(policy, daemonsets={"tolerations": every + wanted})
 
 
 def _patch(policy: Optional[Policy], kind: str, patch: Any) -> str:

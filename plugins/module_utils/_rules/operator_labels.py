@@ -7,7 +7,7 @@ Private to the collection gpuwl.sandbox. Sources: with each rule in rule_pages.p
 """
 
 import json
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import Draft
@@ -160,23 +160,28 @@ def judge_deploy_labels(case: Case) -> List[Draft]:
 
 
 def _values(case: Case) -> List[Draft]:
-    """Judge deploy labels of this node's operands that are not "true"; operands of which the same is to say, together."""
+    """Judge deploy labels of this node's operands that are not "true"."""
     wanted = set(case.wanted()) if case.workload else set(known_operands())
     wanted |= {"mig-manager"} if case.workload == WORKLOADS[0] else set()
+    return judge_held(case, wanted)
+
+
+def judge_held(case: Case, operands: Iterable[str]) -> List[Draft]:
+    """Judge deploy labels that are there and not "true"; operands of which the same is to say, together."""
     held: Dict[Tuple[str, str, str, str], List[str]] = {}
-    for key, value in sorted(case.view.labels.items()):
-        operand = key[len(DEPLOY_PREFIX) :] if key.startswith(DEPLOY_PREFIX) else ""
-        if operand in wanted and value != "true":
+    for operand in sorted(operands):
+        value = case.view.deploy(operand)
+        if DEPLOY_PREFIX + operand in case.view.labels and value != "true":
             told = _held(case, operand, value)
             if told:
                 held.setdefault(told, []).append(operand)
     drafts = []
-    for (rule, severity, words, state), operands in held.items():
-        keys = [DEPLOY_PREFIX + operand for operand in operands]
+    for (rule, severity, words, state), names in held.items():
+        keys = [DEPLOY_PREFIX + operand for operand in names]
         remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys) + " --overwrite"
         if rule == "operand-paused" and severity == "info":
             remedy = "Nothing while the change is under way; if it is over and this stays: " + remedy
-        message = f"{words}: {', '.join(operands)}"
+        message = f"{words}: {', '.join(names)}"
         drafts.append(draft(rule, severity, message, remedy, case.view.evidence(*keys, state)))
     return drafts
 
@@ -241,13 +246,19 @@ def _missing(case: Case) -> List[Draft]:
     missing = _without_label(case)
     if not missing or _is_behind(case):
         return []
+    is_partial = any(case.view.deploy(operand) is not None for operand in case.wanted())
+    return [judge_absent(case, str(case.workload), missing, is_partial)]
+
+
+def judge_absent(case: Case, workload: str, missing: List[str], is_partial: bool) -> Draft:
+    """Say which operands have no deploy label; is_partial: whether others of the workload's have one."""
     keys = [DEPLOY_PREFIX + operand for operand in missing]
-    shown = ", ".join(missing) if any(case.view.deploy(operand) is not None for operand in case.wanted()) else "all"
-    message = f"deploy labels of {case.workload} are missing ({shown}): these operands do not run here"
+    shown = ", ".join(missing) if is_partial else "all"
+    message = f"deploy labels of {workload} are missing ({shown}): these operands do not run here"
     message += ", and operator 26.7 does not put them back by itself" if case.cluster.version >= (26, 7) else ""
     remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys)
     evidence = dict.fromkeys(f"metadata.labels['{key}']" for key in keys)
-    return [draft("deploy-label-missing", "warning", message, remedy, evidence)]
+    return draft("deploy-label-missing", "warning", message, remedy, evidence)
 
 
 def _is_behind(case: Case) -> bool:

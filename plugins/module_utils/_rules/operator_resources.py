@@ -16,11 +16,11 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding impor
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.near_names import near_miss, other_spelling
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case import (
     Case,
-    append_to_policy,
     draft,
     look_at,
     patch_policy,
     relabel,
+    tolerate,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.resource_names import (
     COMPANION,
@@ -219,7 +219,7 @@ def _nothing(case: Case) -> List[Draft]:
         remedy = relabel(DEPLOY_PREFIX + plugin, "true")
     if case.taints and case.managed():
         evidence["spec.taints"] = ", ".join(_taint_words(taint) for taint in case.taints)
-        remedy = _tolerate(case)
+        remedy = tolerate(case.policy, case.taints)
     severity = "warning" if left_over else "error"
     return [draft("no-resource", severity, message, remedy, evidence)]
 
@@ -227,19 +227,6 @@ def _nothing(case: Case) -> List[Draft]:
 def _taint_words(taint: Tuple[str, str, str]) -> str:
     key, value, effect = taint
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
-
-
-def _tolerate(case: Case) -> str:
-    """Return how the operands come to tolerate the taints of a node, beside those that they do already."""
-    if not case.policy:
-        return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
-    wanted = [{"key": key, "operator": "Exists", "effect": effect} for key, _value, effect in case.taints if key]
-    if case.policy.tolerations_are_set:
-        # Added to the list, so that the commands for several nodes do not undo each other.
-        return append_to_policy(case.policy, "/spec/daemonsets/tolerations/-", wanted)
-    fields = ("key", "operator", "value", "effect")
-    every = [{field: word for field, word in zip(fields, one) if word} for one in case.policy.tolerations]
-    return patch_policy(case.policy, daemonsets={"tolerations": every + wanted})
 
 
 def _may_be_offered(case: Case) -> bool:

@@ -34,6 +34,9 @@ NEEDS = {
 }
 
 _BOTH, _LAB, _OPERATOR = "lab and operator", "lab", "operator"
+# Rules that need Pods and DaemonSets, and are no part of a profile.
+AUDIT = "operand_audit"
+_DAEMONSET_CONTROLLER = "Kubernetes pkg/controller/daemon/daemon_controller.go"
 
 RULE_PAGES: Dict[str, RulePage] = {
     "unknown-workload-label": RulePage(
@@ -445,6 +448,67 @@ RULE_PAGES: Dict[str, RulePage] = {
         "objects of kind ClusterPolicy and GPUCluster",
         "ClusterPolicy",
     ),
+    "toolkit-missing": RulePage(
+        "error or warning",
+        AUDIT,
+        "The device plugin runs on a node without the container toolkit.",
+        "The node advertises GPUs, Pods are scheduled there and get no device, and nothing reports an error: the worst"
+        " broken chain of operands. A warning where the toolkit is held off on purpose, as the host may have one of its own."
+        " A toolkit that the ClusterPolicy switches off counts as the host's.",
+        "The lab's text on switching operands by node; NVIDIA/gpu-operator assets/state-device-plugin/0500_daemonset.yaml, init"
+        " container toolkit-validation",
+        "a Pod of device-plugin Running on the node, none of container-toolkit",
+    ),
+    "operand-out-of-order": RulePage(
+        "warning or info",
+        AUDIT,
+        "An operand runs on a node without one that it needs.",
+        "Operands wait for each other when they start, and not later: what was started before the needed one went, or was"
+        " labelled by hand where no operator is, works only by chance. In a lab the chain is driver, container toolkit, device"
+        " plugin, GPU Feature Discovery, validator; with an operator it is what the init containers wait for. Information where"
+        " the needed one is held off on purpose. A driver that is off on purpose or in the host counts as met.",
+        "The lab's text on switching operands by node; NVIDIA/gpu-operator cmd/nvidia-validator/main.go and assets",
+        'nvidia.com/gpu.deploy.container-toolkit: "true", and no nvidia.com/gpu.deploy.driver',
+    ),
+    "operand-tainted-out": RulePage(
+        "warning",
+        AUDIT,
+        "A taint that the operands' DaemonSets do not tolerate keeps their Pods off the node.",
+        "The node is not counted in desiredNumberScheduled, so every DaemonSet looks complete and the ClusterPolicy stays"
+        " ready. A list of tolerations in the ClusterPolicy replaces the default one of nvidia.com/gpu. A taint that came after the Pods leaves"
+        " them running until they are replaced, and is no finding.",
+        f"{_DAEMONSET_CONTROLLER}, NodeShouldRunDaemonPod; NVIDIA/gpu-operator controllers/object_controls.go; {_RUNNING}",
+        "spec.taints: [{key: dedicated, value: training, effect: NoSchedule}]",
+    ),
+    "operand-not-running": RulePage(
+        "error or warning or info",
+        AUDIT,
+        "An operand's DaemonSet takes the node, and its Pod does not run there with all containers ready.",
+        "A warning while the Pod is being started; information where it waits for another operand that is missing, which is"
+        " then the one to see to; an error where a container fails, the image cannot be had, the scheduler refuses it, or there is no"
+        " Pod at all.",
+        "Kubernetes documentation, Pod Lifecycle and Init Containers; NVIDIA/gpu-operator assets (init containers)",
+        "a Pod of dcgm-exporter with a container that waits: CrashLoopBackOff",
+    ),
+    "daemonset-missing": RulePage(
+        "error",
+        AUDIT,
+        "An operand is due, and no DaemonSet brings it to the node.",
+        "The operator makes the DaemonSet of every operand that its ClusterPolicy has on as soon as there is a node with a GPU, and makes"
+        " a deleted one anew at once, so it does not run or is held up. Where drivers come precompiled there may be none for the"
+        " node's kernel. What the ClusterPolicy switches off is not due.",
+        f"{_STATE_MANAGER}, isStateEnabled; {_RUNNING}",
+        'nvidia.com/gpu.deploy.device-plugin: "true", and no DaemonSet that selects it',
+    ),
+    "daemonset-selector-edited": RulePage(
+        "error",
+        AUDIT,
+        "An operand's DaemonSet asks nodes for something else than the deploy label, and so passes by nodes where it is due.",
+        "The operator does not repair a selector that was edited by hand until something changes that operand's section, and"
+        " the ClusterPolicy stays ready. A DaemonSet that has lost its deploy label is known by its owner and its label app.",
+        f"{_RUNNING}",
+        'spec.template.spec.nodeSelector: {nvidia.com/gpu.deploy.dcgm-exporter: "true", pool: a}',
+    ),
     "ignore-unknown-rule": RulePage(
         "warning",
         _OPERATOR,
@@ -468,7 +532,7 @@ def explain(rule: str) -> str:
     """Return a rule's page as text, without a newline at the end. Raises KeyError for a rule that there is not."""
     page = RULE_PAGES[rule]
     lines = [
-        f"{rule} ({page.severity}; profile {page.profiles})",
+        f"{rule} ({page.severity}; {'module' if page.profiles == AUDIT else 'profile'} {page.profiles})",
         "",
         page.what,
         "",

@@ -3982,6 +3982,9 @@ NEEDS = {
 }
 
 _BOTH, _LAB, _OPERATOR = "lab and operator", "lab", "operator"
+# Rules that need Pods and DaemonSets, and are no part of a profile.
+AUDIT = "operand_audit"
+_DAEMONSET_CONTROLLER = "Kubernetes pkg/controller/daemon/daemon_controller.go"
 
 RULE_PAGES: Dict[str, RulePage] = {
     "unknown-workload-label": RulePage(
@@ -4393,6 +4396,67 @@ RULE_PAGES: Dict[str, RulePage] = {
         "objects of kind ClusterPolicy and GPUCluster",
         "ClusterPolicy",
     ),
+    "toolkit-missing": RulePage(
+        "error or warning",
+        AUDIT,
+        "The device plugin runs on a node without the container toolkit.",
+        "The node advertises GPUs, Pods are scheduled there and get no device, and nothing reports an error: the worst"
+        " broken chain of operands. A warning where the toolkit is held off on purpose, as the host may have one of its own."
+        " A toolkit that the ClusterPolicy switches off counts as the host's.",
+        "The lab's text on switching operands by node; NVIDIA/gpu-operator assets/state-device-plugin/0500_daemonset.yaml, init"
+        " container toolkit-validation",
+        "a Pod of device-plugin Running on the node, none of container-toolkit",
+    ),
+    "operand-out-of-order": RulePage(
+        "warning or info",
+        AUDIT,
+        "An operand runs on a node without one that it needs.",
+        "Operands wait for each other when they start, and not later: what was started before the needed one went, or was"
+        " labelled by hand where no operator is, works only by chance. In a lab the chain is driver, container toolkit, device"
+        " plugin, GPU Feature Discovery, validator; with an operator it is what the init containers wait for. Information where"
+        " the needed one is held off on purpose. A driver that is off on purpose or in the host counts as met.",
+        "The lab's text on switching operands by node; NVIDIA/gpu-operator cmd/nvidia-validator/main.go and assets",
+        'nvidia.com/gpu.deploy.container-toolkit: "true", and no nvidia.com/gpu.deploy.driver',
+    ),
+    "operand-tainted-out": RulePage(
+        "warning",
+        AUDIT,
+        "A taint that the operands' DaemonSets do not tolerate keeps their Pods off the node.",
+        "The node is not counted in desiredNumberScheduled, so every DaemonSet looks complete and the ClusterPolicy stays"
+        " ready. A list of tolerations in the ClusterPolicy replaces the default one of nvidia.com/gpu. A taint that came after the Pods leaves"
+        " them running until they are replaced, and is no finding.",
+        f"{_DAEMONSET_CONTROLLER}, NodeShouldRunDaemonPod; NVIDIA/gpu-operator controllers/object_controls.go; {_RUNNING}",
+        "spec.taints: [{key: dedicated, value: training, effect: NoSchedule}]",
+    ),
+    "operand-not-running": RulePage(
+        "error or warning or info",
+        AUDIT,
+        "An operand's DaemonSet takes the node, and its Pod does not run there with all containers ready.",
+        "A warning while the Pod is being started; information where it waits for another operand that is missing, which is"
+        " then the one to see to; an error where a container fails, the image cannot be had, the scheduler refuses it, or there is no"
+        " Pod at all.",
+        "Kubernetes documentation, Pod Lifecycle and Init Containers; NVIDIA/gpu-operator assets (init containers)",
+        "a Pod of dcgm-exporter with a container that waits: CrashLoopBackOff",
+    ),
+    "daemonset-missing": RulePage(
+        "error",
+        AUDIT,
+        "An operand is due, and no DaemonSet brings it to the node.",
+        "The operator makes the DaemonSet of every operand that its ClusterPolicy has on as soon as there is a node with a GPU, and makes"
+        " a deleted one anew at once, so it does not run or is held up. Where drivers come precompiled there may be none for the"
+        " node's kernel. What the ClusterPolicy switches off is not due.",
+        f"{_STATE_MANAGER}, isStateEnabled; {_RUNNING}",
+        'nvidia.com/gpu.deploy.device-plugin: "true", and no DaemonSet that selects it',
+    ),
+    "daemonset-selector-edited": RulePage(
+        "error",
+        AUDIT,
+        "An operand's DaemonSet asks nodes for something else than the deploy label, and so passes by nodes where it is due.",
+        "The operator does not repair a selector that was edited by hand until something changes that operand's section, and"
+        " the ClusterPolicy stays ready. A DaemonSet that has lost its deploy label is known by its owner and its label app.",
+        f"{_RUNNING}",
+        'spec.template.spec.nodeSelector: {nvidia.com/gpu.deploy.dcgm-exporter: "true", pool: a}',
+    ),
     "ignore-unknown-rule": RulePage(
         "warning",
         _OPERATOR,
@@ -4416,7 +4480,7 @@ def explain(rule: str) -> str:
     """Return a rule's page as text, without a newline at the end. Raises KeyError for a rule that there is not."""
     page = RULE_PAGES[rule]
     lines = [
-        f"{rule} ({page.severity}; profile {page.profiles})",
+        f"{rule} ({page.severity}; {'module' if page.profiles == AUDIT else 'profile'} {page.profiles})",
         "",
         page.what,
         "",
@@ -4739,7 +4803,7 @@ Private to the collection gpuwl.sandbox.
 
 import json
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 
 _UNFINISHED = ("pending", "rebooting")
@@ -4769,9 +4833,18 @@ def patch_policy(policy: Optional[Policy], **wish: Any) -> str:
     return _patch(policy, "merge", {"spec": wish})
 
 
-def append_to_policy(policy: Policy, path: str, values: List[Dict[str, str]]) -> str:
-    """Return the command that adds values to a list of the ClusterPolicy; path: a JSON pointer that ends in /-."""
-    return _patch(policy, "json", [{"op": "add", "path": path, "value": value} for value in values])
+def tolerate(policy: Optional[Policy], taints: Iterable[Tuple[str, str, str]]) -> str:
+    """Return how the operands come to tolerate taints (key, value, effect), beside those that they do already."""
+    if not policy:
+        return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
+    wanted = [{"key": key, "operator": "Exists", "effect": effect} for key, _value, effect in taints if key]
+    if policy.tolerations_are_set:
+        # Added to the list, so that the commands for several nodes do not undo each other.
+        path = "/spec/daemonsets/tolerations/-"
+        return _patch(policy, "json", [{"op": "add", "path": path, "value": value} for value in wanted])
+    fields = ("key", "operator", "value", "effect")
+    every = [{field: word for field, word in zip(fields, one) if word} for one in policy.tolerations]
+    return patch_policy(policy, daemonsets={"tolerations": every + wanted})
 
 
 def _patch(policy: Optional[Policy], kind: str, patch: Any) -> str:
@@ -4924,7 +4997,7 @@ Private to the collection gpuwl.sandbox. Sources: with each rule in rule_pages.p
 """
 
 import json
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 
 # Without these no GPU of the node can be used.
@@ -5056,23 +5129,28 @@ def judge_deploy_labels(case: Case) -> List[Draft]:
 
 
 def _values(case: Case) -> List[Draft]:
-    """Judge deploy labels of this node's operands that are not "true"; operands of which the same is to say, together."""
+    """Judge deploy labels of this node's operands that are not "true"."""
     wanted = set(case.wanted()) if case.workload else set(known_operands())
     wanted |= {"mig-manager"} if case.workload == WORKLOADS[0] else set()
+    return judge_held(case, wanted)
+
+
+def judge_held(case: Case, operands: Iterable[str]) -> List[Draft]:
+    """Judge deploy labels that are there and not "true"; operands of which the same is to say, together."""
     held: Dict[Tuple[str, str, str, str], List[str]] = {}
-    for key, value in sorted(case.view.labels.items()):
-        operand = key[len(DEPLOY_PREFIX) :] if key.startswith(DEPLOY_PREFIX) else ""
-        if operand in wanted and value != "true":
+    for operand in sorted(operands):
+        value = case.view.deploy(operand)
+        if DEPLOY_PREFIX + operand in case.view.labels and value != "true":
             told = _held(case, operand, value)
             if told:
                 held.setdefault(told, []).append(operand)
     drafts = []
-    for (rule, severity, words, state), operands in held.items():
-        keys = [DEPLOY_PREFIX + operand for operand in operands]
+    for (rule, severity, words, state), names in held.items():
+        keys = [DEPLOY_PREFIX + operand for operand in names]
         remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys) + " --overwrite"
         if rule == "operand-paused" and severity == "info":
             remedy = "Nothing while the change is under way; if it is over and this stays: " + remedy
-        message = f"{words}: {', '.join(operands)}"
+        message = f"{words}: {', '.join(names)}"
         drafts.append(draft(rule, severity, message, remedy, case.view.evidence(*keys, state)))
     return drafts
 
@@ -5137,13 +5215,19 @@ def _missing(case: Case) -> List[Draft]:
     missing = _without_label(case)
     if not missing or _is_behind(case):
         return []
+    is_partial = any(case.view.deploy(operand) is not None for operand in case.wanted())
+    return [judge_absent(case, str(case.workload), missing, is_partial)]
+
+
+def judge_absent(case: Case, workload: str, missing: List[str], is_partial: bool) -> Draft:
+    """Say which operands have no deploy label; is_partial: whether others of the workload's have one."""
     keys = [DEPLOY_PREFIX + operand for operand in missing]
-    shown = ", ".join(missing) if any(case.view.deploy(operand) is not None for operand in case.wanted()) else "all"
-    message = f"deploy labels of {case.workload} are missing ({shown}): these operands do not run here"
+    shown = ", ".join(missing) if is_partial else "all"
+    message = f"deploy labels of {workload} are missing ({shown}): these operands do not run here"
     message += ", and operator 26.7 does not put them back by itself" if case.cluster.version >= (26, 7) else ""
     remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys)
     evidence = dict.fromkeys(f"metadata.labels['{key}']" for key in keys)
-    return [draft("deploy-label-missing", "warning", message, remedy, evidence)]
+    return draft("deploy-label-missing", "warning", message, remedy, evidence)
 
 
 def _is_behind(case: Case) -> bool:
@@ -5408,7 +5492,7 @@ def _nothing(case: Case) -> List[Draft]:
         remedy = relabel(DEPLOY_PREFIX + plugin, "true")
     if case.taints and case.managed():
         evidence["spec.taints"] = ", ".join(_taint_words(taint) for taint in case.taints)
-        remedy = _tolerate(case)
+        remedy = tolerate(case.policy, case.taints)
     severity = "warning" if left_over else "error"
     return [draft("no-resource", severity, message, remedy, evidence)]
 
@@ -5416,19 +5500,6 @@ def _nothing(case: Case) -> List[Draft]:
 def _taint_words(taint: Tuple[str, str, str]) -> str:
     key, value, effect = taint
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
-
-
-def _tolerate(case: Case) -> str:
-    """Return how the operands come to tolerate the taints of a node, beside those that they do already."""
-    if not case.policy:
-        return "Add a toleration of the taint to spec.daemonsets.tolerations of the ClusterPolicy, beside that of nvidia.com/gpu"
-    wanted = [{"key": key, "operator": "Exists", "effect": effect} for key, _value, effect in case.taints if key]
-    if case.policy.tolerations_are_set:
-        # Added to the list, so that the commands for several nodes do not undo each other.
-        return append_to_policy(case.policy, "/spec/daemonsets/tolerations/-", wanted)
-    fields = ("key", "operator", "value", "effect")
-    every = [{field: word for field, word in zip(fields, one) if word} for one in case.policy.tolerations]
-    return patch_policy(case.policy, daemonsets={"tolerations": every + wanted})
 
 
 def _may_be_offered(case: Case) -> bool:
