@@ -9,7 +9,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_audit
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 
 
-def operand_audit(objects, operator_version=None, cluster_policy=None):
+def operand_audit(objects, operator_version=None, cluster_policy=None, compare_versions=None):
     """Return what each node should run and does, from objects or from the paths of dumps."""
     paths = [objects] if isinstance(objects, str) else objects
     is_paths = isinstance(paths, list) and bool(paths) and all(isinstance(path, str) for path in paths)
@@ -17,8 +17,8 @@ def operand_audit(objects, operator_version=None, cluster_policy=None):
         raise AnsibleFilterError("-: a filter has no standard input, expected the path of a file or folder")
     try:
         if is_paths:
-            return operand_audit_of([str(path) for path in paths], operator_version, cluster_policy)
-        return audit(objects, operator_version, cluster_policy)
+            return operand_audit_of([str(path) for path in paths], operator_version, cluster_policy, compare_versions)
+        return audit(objects, operator_version, cluster_policy, compare_versions)
     except (TypeError, ValueError) as error:
         raise AnsibleFilterError(one_line(str(error))) from None
 

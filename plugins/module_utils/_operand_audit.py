@@ -16,6 +16,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_audit
     OperandsSeen,
     seen_object,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_comparison import read_versions
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import read_version
 
 # The few first: a ClusterPolicy that cannot be read ends it before the long lists.
@@ -27,6 +28,7 @@ def argument_spec() -> dict[str, Any]:
     return {
         "operator_version": {"type": "str"},
         "cluster_policy": {"type": "dict"},
+        "compare_versions": {"type": "list", "elements": "str"},
     }
 
 
@@ -37,10 +39,12 @@ def run(api: Api, params: dict[str, Any], check_mode: bool) -> dict[str, Any]:
             read_policy(params["cluster_policy"]) if params["cluster_policy"] else None,
             read_version(params["operator_version"]) if params["operator_version"] else "",
         )
+        if params["compare_versions"]:
+            read_versions(params["compare_versions"])
         look(api, seen)
+        return {"changed": False, **seen.result(params["compare_versions"])}
     except ValueError as error:
         raise ApiError(error) from error
-    return {"changed": False, **seen.audit()}
 
 
 def look(api: Api, seen: OperandsSeen) -> None:

@@ -8,7 +8,7 @@ v26.7.0 did on a real API server; the sources in the operator stand with the rul
 operator_daemonsets.py.
 """
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import Policy, read_policy
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_daemonsets import (
@@ -59,14 +59,14 @@ class Surrounding(NamedTuple):
 
 def expected_operands(
     nodes: Any,
-    cluster_policy: Optional[Dict[str, Any]] = None,
+    cluster_policy: Union[Policy, Dict[str, Any], None] = None,
     operator_version: Optional[str] = None,
     other_objects: Iterable[Dict[str, Any]] = (),
 ) -> List[Dict[str, Any]]:
     """Return what the operator will make of each node once it has gone through all of them.
 
     nodes: Node objects, as a list or a List object, or the path of a dump; objects of other kinds are left out.
-    cluster_policy: the ClusterPolicy, or its spec; absent fields mean what they mean to the operator.
+    cluster_policy: the ClusterPolicy, its spec, or a Policy; absent fields mean what they mean to the operator.
     operator_version: such as 26.7.0, v26.7.0 or 26.7; the newest known one if None.
     other_objects: NVIDIADriver and GPUCluster objects and further ClusterPolicies, which the operator ignores.
 
@@ -103,7 +103,9 @@ def expected_operands(
 
 
 def surrounding(
-    cluster_policy: Optional[Dict[str, Any]], operator_version: Optional[str], other_objects: Iterable[Dict[str, Any]]
+    cluster_policy: Union[Policy, Dict[str, Any], None],
+    operator_version: Optional[str],
+    other_objects: Iterable[Dict[str, Any]],
 ) -> Surrounding:
     """Read what decides about all nodes alike; arguments and errors as of expected_operands."""
     notes = []
@@ -119,7 +121,11 @@ def surrounding(
             notes.append(
                 f"operator {operator_version} is not known; predicted as {version[0]}.{version[1]}, the nearest"
             )
-    policy = read_policy({} if cluster_policy is None else cluster_policy)
+    policy = (
+        cluster_policy
+        if isinstance(cluster_policy, Policy)
+        else read_policy({} if cluster_policy is None else cluster_policy)
+    )
     if isinstance(other_objects, dict) or not isinstance(other_objects, (list, tuple)):
         raise TypeError("other_objects must be a list of objects, such as NVIDIADriver, GPUCluster or ClusterPolicy")
     by_kind: Dict[str, List[Dict[str, Any]]] = {}

@@ -18,6 +18,8 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects impor
     Unwanted,
     check_shape,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_comparison import compare_versions as compare
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_comparison import read_versions
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_findings import findings_of
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_misleading import as_data, misleading
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_seen import (
@@ -100,7 +102,7 @@ class OperandsSeen:
     def _note_whole(self, kind: str, item: Dict[str, Any]) -> None:
         metadata = as_dict(item.get("metadata"))
         if kind == "NVIDIADriver":
-            self._drivers[str(metadata.get("name"))] = item
+            self._drivers[str(metadata.get("name"))] = {**item, "kind": kind}
             return
         if kind == "DaemonSet":
             daemonset = seen_set(item)
@@ -118,6 +120,25 @@ class OperandsSeen:
         if not self._sets and (self._pods or not self._others):
             return "DaemonSet"
         return "Pod" if not self._pods and any(one.desired for one in self._sets.values()) else ""
+
+    def compare(self, versions: Any) -> Dict[str, Any]:
+        """Return what changes for the nodes from one version to another; see operand_comparison.compare_versions."""
+        older_newer = read_versions(versions)
+        cluster = self._surroundings.cluster_at(())
+        if cluster.policy is None:
+            raise ValueError("compare_versions: there is no ClusterPolicy to predict by, give cluster_policy")
+        others = [*self._drivers.values()]
+        others += [{"kind": "ClusterPolicy", "metadata": {"name": name}} for name in cluster.other_policies]
+        others += [{"kind": "GPUCluster", "metadata": {"name": name}} for name in cluster.gpu_clusters]
+        nodes = [self._nodes[name] for name in sorted(self._nodes)]
+        return compare(nodes, cluster.policy, older_newer, others)
+
+    def result(self, versions: Any = None) -> Dict[str, Any]:
+        """Return the audit, with the comparison of versions where two are given."""
+        if versions in (None, [], ()):
+            return self.audit()
+        comparison = self.compare(versions)
+        return {**self.audit(), "comparison": comparison}
 
     def audit(self) -> Dict[str, Any]:
         """Judge what was noted; returns as operand_audit does."""
@@ -189,13 +210,16 @@ def _disabled(verdicts: List[Verdict], scene: Scene) -> List[Dict[str, str]]:
     return [{"operand": operand, "setting": off[operand]} for operand in sorted(off)]
 
 
-def operand_audit(objects: Any, operator_version: Any = None, cluster_policy: Any = None) -> Dict[str, Any]:
+def operand_audit(
+    objects: Any, operator_version: Any = None, cluster_policy: Any = None, compare_versions: Any = None
+) -> Dict[str, Any]:
     """Return what each node should run and does.
 
     objects: a list of Nodes, DaemonSets, Pods, ClusterPolicies and whatever else AUDIT_KINDS has; other kinds are left out.
     A List among them stands for its items.
     operator_version: such as 26.3.3, which stands above what the objects tell; the newest known one where nothing tells it.
     cluster_policy: a ClusterPolicy or its spec, which stands above those among the objects.
+    compare_versions: two versions, of which `comparison` then tells what changes for the nodes.
 
     nodes: per node with a GPU {node, workload, due, running, missing: [{operand, cause, detail}],
     out_of_order: [{operand, needs, detail}]}, ascending. cause: label-absent, label-not-true, label-empty, paused,
@@ -211,7 +235,7 @@ def operand_audit(objects: Any, operator_version: Any = None, cluster_policy: An
         read_version(str(operator_version)) if operator_version not in (None, "") else "",
     )
     _take_objects(seen, objects)
-    return seen.audit()
+    return seen.result(compare_versions)
 
 
 def _take_objects(seen: OperandsSeen, objects: Any) -> None:
@@ -229,7 +253,9 @@ def _take_objects(seen: OperandsSeen, objects: Any) -> None:
             intake.finish(one, True)
 
 
-def operand_audit_of(paths: List[str], operator_version: Any = None, cluster_policy: Any = None) -> Dict[str, Any]:
+def operand_audit_of(
+    paths: List[str], operator_version: Any = None, cluster_policy: Any = None, compare_versions: Any = None
+) -> Dict[str, Any]:
     """Do the same with files, folders and archives, which together show one cluster; cluster_policy may be a path too."""
     settings = settings_from("operator", cluster_policy, operator_version)
     seen = OperandsSeen(settings.policy, settings.version)
@@ -253,7 +279,7 @@ def operand_audit_of(paths: List[str], operator_version: Any = None, cluster_pol
         ]
     if errors:
         raise Unreadable("; ".join(errors[:_MOST_ERRORS]))
-    return seen.audit()
+    return seen.result(compare_versions)
 
 
 def _taker(seen: OperandsSeen, kind: str) -> Callable[[Dict[str, Any]], None]:

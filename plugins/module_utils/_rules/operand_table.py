@@ -6,6 +6,7 @@
 Private to the collection gpuwl.sandbox. Ranges of names are written as in Ansible inventories: gpu-[00:19].
 """
 
+import json
 import textwrap
 from typing import Any, Dict, List, Tuple
 
@@ -27,6 +28,7 @@ def operand_table(audit: Dict[str, Any], width: int = 100) -> str:
         _rows(audit["nodes"], width),
         _listed("OUT OF ORDER", _disorder(audit["nodes"]), width),
         _listed("WHERE THE CLUSTER'S OWN WORD MISLEADS", _misleading(audit["misleading"]), width),
+        _changes(audit["comparison"], width) if audit.get("comparison") else [],
     ]
     return "\n\n".join("\n".join(one_line(line) for line in lines) for lines in parts if lines)
 
@@ -93,6 +95,25 @@ def _disorder(nodes: List[Dict[str, Any]]) -> List[str]:
 
 def _misleading(listed: List[Dict[str, str]]) -> List[str]:
     return [f"{one['object']} says {one['says']}, but {one['but']}" for one in listed]
+
+
+def _changes(comparison: Dict[str, Any], width: int) -> List[str]:
+    """Return what changes from one version to the other; nodes to which the same happens share a line."""
+    alike: Dict[str, List[str]] = {}
+    for node in comparison["nodes"]:
+        labels, daemonsets = node["labels"], node["daemonsets"]
+        words = [f"+{key}={value}" for key, value in sorted(labels["added"].items())]
+        words += [f"-{key}" for key in labels["removed"]]
+        words += [
+            f"{key}: {json.dumps(was)} becomes {json.dumps(now)}"
+            for key, (was, now) in sorted(labels["changed"].items())
+        ]
+        words += [f"+DaemonSet {name}" for name in daemonsets["added"]]
+        words += [f"-DaemonSet {name}" for name in daemonsets["removed"]]
+        alike.setdefault("; ".join(words + node["notes"]), []).append(node["node"])
+    lines = [f"{ranges(names)}: {words}" for words, names in alike.items()] or ["nothing on any node"]
+    title = f"WHAT CHANGES FROM {comparison['from']} TO {comparison['to']}"
+    return _listed(title, lines + comparison["notes"], width)
 
 
 def _listed(title: str, lines: List[str], width: int) -> List[str]:
