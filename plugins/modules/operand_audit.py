@@ -39,6 +39,12 @@ options:
     description:
       - A ClusterPolicy, or its C(spec) alone, to judge by instead of the cluster's own.
     type: dict
+  compare_versions:
+    description:
+      - Two versions of the operator, from and to, such as V([26.3, 26.7]). RV(comparison) then tells what changes for the nodes.
+      - Fails where there is no ClusterPolicy to predict by.
+    type: list
+    elements: str
 seealso:
   - plugin: gpuwl.sandbox.operand_audit
     plugin_type: filter
@@ -63,6 +69,13 @@ EXAMPLES = r"""
   ansible.builtin.assert:
     that: audit.findings | rejectattr('severity', 'eq', 'info') | length == 0
     fail_msg: "{{ audit.findings | map(attribute='message') }}"
+
+- name: See what an upgrade of the operator changes for the nodes
+  gpuwl.sandbox.operand_audit:
+    kubeconfig: ~/.kube/config
+    cluster_policy: {sandboxWorkloads: {enabled: true}}
+    compare_versions: ["26.3", "26.7"]
+  register: upgrade
 
 - name: See what the cluster would lack if the driver came with the nodes
   gpuwl.sandbox.operand_audit:
@@ -170,6 +183,47 @@ version_source:
   returned: success
   type: str
   sample: DaemonSet nvidia-operator-validator
+comparison:
+  description:
+    - What changes for the nodes from the first version in O(compare_versions) to the second, as P(gpuwl.sandbox.expected_operands#filter)
+      predicts it for both.
+  returned: with O(compare_versions)
+  type: dict
+  sample:
+    from: "26.3"
+    to: "26.7"
+    nodes:
+      - node: gpu-0
+        workload: [container, container]
+        labels:
+          added:
+            nvidia.com/gpu.deploy.client: "true"
+          removed: []
+          changed:
+            nvidia.com/gpu.deploy.driver: ["", "true"]
+        daemonsets:
+          added: [nvidia-driver-daemonset]
+          removed: []
+        notes: []
+    notes: []
+  contains:
+    from:
+      description: The first version.
+      type: str
+    to:
+      description: The second version.
+      type: str
+    nodes:
+      description:
+        - Nodes for which something changes, each with C(node), C(workload) (before and after), C(labels) and C(daemonsets), and the C(notes)
+          that only the second version gives rise to.
+        - C(labels) has C(added) with the values, C(removed), and C(changed) with both values; C(daemonsets) has C(added) and C(removed).
+      type: list
+      elements: dict
+    notes:
+      description: How the second version behaves otherwise, which no single state shows.
+      type: list
+      elements: str
 """
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _operand_audit

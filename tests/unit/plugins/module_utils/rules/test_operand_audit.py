@@ -1,0 +1,557 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The audit of operands: what is due, what runs, what is missing and why, and what is out of order."""
+
+import copy
+
+import pytest
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import AUDIT, RULE_PAGES
+from operand_builders import (
+    CHAIN,
+    DEPLOY,
+    FOUND,
+    NOT_CHECKED,
+    ON,
+    OPERATOR_SETS,
+    audit,
+    causes,
+    cluster_policy,
+    daemonset,
+    gpu_node,
+    lab_pods,
+    lab_sets,
+    labels_of,
+    node,
+    only_node,
+    operator_sets,
+    pairs,
+    pod,
+    pods_on,
+    rules,
+)
+
+WORKLOAD = "nvidia.com/gpu.workload.config"
+
+
+def in_operator(without=(), pods=None, taints=(), sets=None, policy=None, version="26.7.0", labels=None, **values):
+    """The audit of a cluster with one node; without: operands that have no Pod there; values: deploy labels."""
+    return audit(
+        policy or cluster_policy(),
+        sets if sets is not None else operator_sets(),
+        gpu_node(taints=taints, labels=labels, **values),
+        pods_on("gpu-1", without) if pods is None else pods,
+        version=version,
+    )
+
+
+def test_a_whole_node_has_nothing_missing_and_says_what_it_runs():
+    result = in_operator()
+    assert result["nodes"] == [
+        {
+            "node": "gpu-1",
+            "workload": "container",
+            "due": sorted(ON),
+            "running": sorted(ON),
+            "missing": [],
+            "out_of_order": [],
+        }
+    ]
+    assert result["findings"] == result["misleading"] == []
+    assert result["operator"] is True
+    assert result["operator_version"] == "26.7.0" and result["version_source"] == "as given"
+    assert {"operand": "dcgm", "setting": "dcgm.enabled"} in result["disabled"]
+
+
+# What stands on or around the node, the cause, the findings. dcgm-exporter is needed by nothing.
+EXPORTER = ("dcgm-exporter",)
+CAUSES = [
+    ("label-absent", {"dcgm_exporter": None}, "26.7.0", [("warning", "deploy-label-missing")]),
+    ("label-not-true", {"dcgm_exporter": "false"}, "26.7.0", [("info", "operand-off")]),
+    ("label-not-true", {"dcgm_exporter": "True"}, "26.7.0", [("warning", "operand-label-invalid")]),
+    ("label-not-true", {"dcgm_exporter": ""}, "26.7.0", [("warning", "operand-label-invalid")]),
+    ("label-empty", {"dcgm_exporter": ""}, "26.3.3", [("warning", "operand-blocked")]),
+    ("paused", {"dcgm_exporter": "paused-for-mig-change"}, "26.7.0", [("warning", "operand-paused")]),
+    ("paused", {"dcgm_exporter": "true_paused-for-driver-upgrade"}, "26.7.0", [("warning", "operand-paused")]),
+    ("pod-not-running", {}, "26.7.0", [("error", "operand-not-running")]),
+]
+
+
+@pytest.mark.parametrize(("cause", "values", "version", "found"), CAUSES)
+def test_each_cause_is_told_and_nothing_else(cause, values, version, found):
+    result = in_operator(EXPORTER, version=version, **values)
+    assert causes(only_node(result)) == {"dcgm-exporter": cause}
+    assert only_node(result)["out_of_order"] == []
+    assert rules(result) == [(severity, rule, "gpu-1") for severity, rule in found]
+
+
+def test_a_taint_that_is_not_tolerated():
+    result = in_operator(ON, taints=[NOT_CHECKED])
+    assert set(causes(only_node(result)).values()) == {"taint-not-tolerated"}
+    (found,) = result["findings"]
+    assert (found["severity"], found["rule"]) == ("warning", "operand-tainted-out")
+    assert "dedicated=training:NoSchedule" in found["message"]
+    assert found["remedy"].startswith("kubectl patch clusterpolicy cluster-policy --type merge -p ")
+    assert '"key":"dedicated"' in found["remedy"] and '"key":"nvidia.com/gpu"' in found["remedy"]
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
+        {"key": "dedicated", "effect": "PreferNoSchedule"},
+    ],
+)
+def test_taints_that_keep_no_daemonset_away_are_no_cause(taint):
+    assert set(causes(only_node(in_operator(ON, taints=[taint]))).values()) == {"pod-not-running"}
+
+
+def test_a_pod_that_runs_in_spite_of_a_later_taint_counts_as_running():
+    result = in_operator(taints=[NOT_CHECKED])
+    assert only_node(result)["missing"] == [] and result["findings"] == []
+
+
+def test_a_daemonset_that_is_not_there():
+    result = in_operator(EXPORTER, sets=operator_sets(without=EXPORTER))
+    assert causes(only_node(result)) == {"dcgm-exporter": "daemonset-absent"}
+    (found,) = result["findings"]
+    assert (found["rule"], found["severity"]) == ("daemonset-missing", "error")
+    assert found["subject"] == {"kind": "DaemonSet", "namespace": None, "name": "nvidia-dcgm-exporter"}
+    assert found["evidence"] == {"operand": "dcgm-exporter", "nodes": ["gpu-1"]}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [{DEPLOY + "dcgm-exporter": "true", "pool": "a"}, {"pool": "a"}],
+    ids=["a further label", "another label alone"],
+)
+def test_a_selector_edited_by_hand(selector):
+    sets = [*operator_sets(without=EXPORTER), daemonset("nvidia-dcgm-exporter", "", selector=selector, numbers=(0, 0))]
+    result = in_operator(EXPORTER, sets=sets)
+    assert causes(only_node(result)) == {"dcgm-exporter": "daemonset-absent"}
+    assert "pool=a" in only_node(result)["missing"][0]["detail"]
+    assert [one["rule"] for one in result["findings"]] == ["daemonset-selector-edited"]
+    assert result["findings"][0]["remedy"] == "kubectl delete daemonset -n gpu-operator nvidia-dcgm-exporter"
+    objects = {one["object"] for one in result["misleading"]}
+    assert objects == {"ClusterPolicy cluster-policy", "DaemonSet gpu-operator/nvidia-dcgm-exporter"}
+
+
+def test_a_label_that_an_edited_selector_asks_for_and_the_node_has_is_no_fault():
+    selector = {DEPLOY + "dcgm-exporter": "true", "pool": "a"}
+    sets = [*operator_sets(without=EXPORTER), daemonset("nvidia-dcgm-exporter", "", selector=selector)]
+    assert in_operator(sets=sets, labels={"pool": "a"})["findings"] == []
+
+
+def test_a_selector_by_required_affinity_counts_like_a_node_selector():
+    term = {"matchExpressions": [{"key": DEPLOY + "dcgm-exporter", "operator": "In", "values": ["true"]}]}
+    renamed = daemonset("metrics", "", namespace="elsewhere", selector={}, owner="")
+    renamed["spec"]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    }
+    pods = [*pods_on("gpu-1", EXPORTER), pod("metrics", "gpu-1", "elsewhere")]
+    result = in_operator(sets=[*operator_sets(without=EXPORTER), renamed], pods=pods)
+    assert only_node(result)["running"] == sorted(ON)
+
+
+def test_the_mps_daemon_is_judged_only_where_its_condition_holds():
+    mps = daemonset(
+        "nvidia-device-plugin-mps-control-daemon",
+        "",
+        selector={DEPLOY + "device-plugin": "true", "nvidia.com/mps.capable": "true"},
+        numbers=(0, 0),
+    )
+    sets = [*operator_sets(), mps]
+    result = in_operator(sets=sets)
+    assert result["findings"] == result["misleading"] == []
+    capable = in_operator(sets=sets, labels={"nvidia.com/mps.capable": "true"})
+    assert causes(only_node(capable)) == {"device-plugin": "pod-not-running"}
+    assert "mps-control-daemon" in only_node(capable)["missing"][0]["detail"]
+    # The plugin itself runs, so the validator has what it needs.
+    assert only_node(capable)["out_of_order"] == []
+
+
+def test_a_pod_of_an_earlier_daemonset_of_the_same_name_is_none_of_this_one():
+    old = pod("nvidia-dcgm-exporter", "gpu-1")
+    old["metadata"]["ownerReferences"][0]["uid"] = "an-earlier-one"
+    result = in_operator(pods=[*pods_on("gpu-1", EXPORTER), old])
+    assert causes(only_node(result)) == {"dcgm-exporter": "pod-not-running"}
+
+
+def test_a_bare_pod_of_the_same_name_does_not_count():
+    bare = pod("nvidia-dcgm-exporter", "gpu-1", ownerReferences=[])
+    assert causes(only_node(in_operator(pods=[*pods_on("gpu-1", EXPORTER), bare]))) == {
+        "dcgm-exporter": "pod-not-running"
+    }
+
+
+def test_whole_node_out():
+    labels = {DEPLOY + "operands": "false"}
+    result = audit(cluster_policy(), operator_sets(numbers=(0, 0)), node("gpu-1", {**FOUND, **labels}))
+    assert only_node(result)["due"] == [] and only_node(result)["missing"] == []
+    assert rules(result) == [("info", "operands-disabled", "gpu-1")]
+    assert result["misleading"] == []
+
+
+def test_switched_off_in_the_cluster_is_not_due_but_listed():
+    result = in_operator(
+        EXPORTER,
+        policy=cluster_policy(dcgmExporter={"enabled": False}),
+        sets=operator_sets(without=EXPORTER),
+    )
+    assert "dcgm-exporter" not in only_node(result)["due"]
+    assert {"operand": "dcgm-exporter", "setting": "dcgmExporter.enabled"} in result["disabled"]
+    assert result["findings"] == []
+
+
+def test_a_node_without_a_gpu_is_none_of_the_audit():
+    assert audit(cluster_policy(), operator_sets(numbers=(0, 0)), node("cpu-1", {}))["nodes"] == []
+
+
+def test_mig_manager_is_due_where_the_gpus_can_do_mig():
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", DEPLOY + "mig-manager": ""}
+    sets = [*operator_sets(), daemonset("nvidia-mig-manager", "mig-manager")]
+    # In every version an empty value blocks this one.
+    result = in_operator(sets=sets, labels=labels)
+    assert causes(only_node(result)) == {"mig-manager": "label-empty"}
+    assert rules(result) == [("warning", "operand-blocked", "gpu-1")]
+    assert "mig-manager" not in only_node(in_operator(sets=sets))["due"]
+
+
+def test_nodes_for_virtual_machines():
+    policy = cluster_policy(
+        sandboxWorkloads={"enabled": True}, vfioManager={"enabled": True}, sandboxDevicePlugin={"enabled": True}
+    )
+    operands = ("vfio-manager", "sandbox-validator", "sandbox-device-plugin")
+    sets = [daemonset(f"set-{one}", one) for one in operands]
+    labels = {**FOUND, WORKLOAD: "vm-passthrough", **labels_of(operands)}
+    pods = [pod(f"set-{one}", "gpu-1") for one in operands]
+    result = audit(policy, sets, node("gpu-1", labels), pods)
+    assert only_node(result)["due"] == only_node(result)["running"] == sorted(operands)
+    assert result["findings"] == []
+    result = audit(policy, sets, node("gpu-1", labels), pods[1:])
+    assert pairs(only_node(result)) == [("sandbox-validator", "vfio-manager")]
+    assert rules(result) == [
+        ("error", "operand-not-running", "gpu-1"),
+        ("warning", "operand-out-of-order", "gpu-1"),
+    ]
+
+
+def test_dra_nodes_are_not_judged():
+    labels = {**FOUND, DEPLOY + "dra-driver": "true"}
+    result = audit(cluster_policy(), operator_sets(numbers=(0, 0)), node("gpu-1", labels))
+    assert only_node(result)["due"] == [] and rules(result) == [("info", "dra-node", "gpu-1")]
+
+
+def test_an_annotation_with_a_reason_silences_a_rule_on_its_node():
+    tainted = gpu_node(taints=[NOT_CHECKED])
+    tainted["metadata"]["annotations"] = {"gpuwl.sandbox/ignore.operand-tainted-out": "on loan until May"}
+    result = audit(cluster_policy(), operator_sets(), tainted)
+    assert result["findings"] == [] and only_node(result)["missing"]
+
+
+# Out of order on a real operator.
+
+
+def test_a_device_plugin_without_the_toolkit_is_an_error_and_comes_first():
+    result = in_operator(("container-toolkit",), container_toolkit=None)
+    assert pairs(only_node(result))[0] == ("device-plugin", "container-toolkit")
+    assert rules(result) == [("error", "toolkit-missing", "gpu-1"), ("warning", "deploy-label-missing", "gpu-1")]
+    first = result["findings"][0]
+    assert "nothing reports" in first["message"]
+    assert first["remedy"] == "kubectl label node gpu-1 nvidia.com/gpu.deploy.container-toolkit=true --overwrite"
+
+
+def test_a_toolkit_taken_off_on_purpose_may_be_the_hosts():
+    result = in_operator(("container-toolkit",), container_toolkit="false")
+    assert ("warning", "toolkit-missing", "gpu-1") in rules(result)
+    found = next(one for one in result["findings"] if one["rule"] == "toolkit-missing")
+    assert found["remedy"].startswith("Nothing if the host has a toolkit of its own; else: kubectl label node gpu-1 ")
+
+
+@pytest.mark.parametrize(
+    ("values", "policy"),
+    [
+        ({"driver": "false"}, None),
+        ({"driver": "pre-installed"}, None),
+        ({}, cluster_policy(driver={"enabled": False})),
+    ],
+    ids=["off on purpose", "in the host", "off in the cluster"],
+)
+def test_a_driver_that_is_met_otherwise(values, policy):
+    sets = operator_sets(without=("driver",)) if policy else None
+    result = in_operator(("driver",), policy=policy, sets=sets, **values)
+    assert only_node(result)["out_of_order"] == []
+    assert [one["rule"] for one in result["findings"]] in ([], ["operand-off"])
+
+
+def test_a_toolkit_off_in_the_cluster_is_the_hosts_and_the_driver_still_needed():
+    policy = cluster_policy(toolkit={"enabled": False})
+    gone = ("container-toolkit",)
+    result = in_operator(gone, policy=policy, sets=operator_sets(without=gone))
+    assert only_node(result)["out_of_order"] == []
+    result = in_operator((*gone, "driver"), policy=policy, sets=operator_sets(without=gone), driver=None)
+    assert ("device-plugin", "driver") in pairs(only_node(result))
+
+
+def test_the_needs_of_a_real_operator_are_not_the_labs():
+    """GPU Feature Discovery waits for the toolkit and not for the device plugin; the validator waits for that."""
+    result = in_operator(("device-plugin",), device_plugin=None)
+    assert pairs(only_node(result)) == [("operator-validator", "device-plugin")]
+    assert ("warning", "operand-out-of-order", "gpu-1") in rules(result)
+
+
+def test_a_pod_that_waits_for_a_missing_operand_says_so():
+    waiting = {
+        "phase": "Pending",
+        "initContainerStatuses": [
+            {"name": "driver-validation", "state": {"terminated": {"exitCode": 0}}},
+            {"name": "toolkit-validation", "state": {"running": {}}},
+        ],
+    }
+    gone = ("container-toolkit", "operator-validator")
+    pods = [*pods_on("gpu-1", gone), pod("nvidia-operator-validator", "gpu-1", status=waiting)]
+    result = in_operator(pods=pods, container_toolkit=None)
+    (found,) = [one for one in only_node(result)["missing"] if one["operand"] == "operator-validator"]
+    assert found["cause"] == "pod-not-running"
+    assert "Init:1/2" in found["detail"] and "it waits for container-toolkit" in found["detail"]
+    assert ("info", "operand-not-running", "gpu-1") in rules(result)
+    # By itself the same Pod is being started, which is a warning.
+    alone = in_operator(pods=[*pods_on("gpu-1", ("operator-validator",)), pods[-1]])
+    assert rules(alone) == [("warning", "operand-not-running", "gpu-1")]
+
+
+# Without an operator: the lab.
+
+
+def test_the_labs_two_nodes_of_which_one_has_the_driver():
+    """A driver that nobody labelled is missing, and what runs before it is out of order."""
+    without = labels_of(CHAIN, driver=None)
+    result = audit(
+        lab_sets(),
+        node("gpu-1", labels_of(CHAIN)),
+        node("gpu-2", without),
+        lab_pods("gpu-1"),
+        lab_pods("gpu-2", CHAIN[1:]),
+        version=None,
+    )
+    first, second = result["nodes"]
+    assert first["running"] == first["due"] == sorted(CHAIN) and not first["missing"]
+    assert causes(second) == {"driver": "label-absent"} and pairs(second) == [("container-toolkit", "driver")]
+    assert result["operator"] is False and result["operator_version"] is None
+    assert rules(result) == [
+        ("warning", "deploy-label-missing", "gpu-2"),
+        ("warning", "operand-out-of-order", "gpu-2"),
+    ]
+
+
+def test_the_labs_driver_that_is_off_on_purpose():
+    result = audit(lab_sets(), node("gpu-1", labels_of(CHAIN, driver="false")), lab_pods("gpu-1", CHAIN[1:]))
+    assert only_node(result)["out_of_order"] == [] and causes(only_node(result)) == {"driver": "label-not-true"}
+    assert rules(result) == [("info", "operand-off", "gpu-1")]
+
+
+def test_a_hand_labelled_node_with_the_device_plugin_alone():
+    result = audit(lab_sets(), node("gpu-3", labels_of(("device-plugin",))), lab_pods("gpu-3", ("device-plugin",)))
+    assert pairs(only_node(result)) == [("device-plugin", "container-toolkit")]
+    assert rules(result)[0] == ("error", "toolkit-missing", "gpu-3")
+
+
+def test_the_labs_chain_goes_through_each_link():
+    gone = "gpu-feature-discovery"
+    running = [one for one in CHAIN if one != gone]
+    result = audit(lab_sets(), node("gpu-1", labels_of(running)), lab_pods("gpu-1", running))
+    assert pairs(only_node(result)) == [("operator-validator", gone)]
+
+
+def test_a_link_that_the_lab_does_not_have_counts_as_met():
+    operands = ("driver", "device-plugin")
+    result = audit(lab_sets(operands), node("gpu-1", labels_of(operands)), lab_pods("gpu-1", operands))
+    assert only_node(result)["due"] == sorted(operands) and result["findings"] == []
+    # What that one would need takes its place.
+    result = audit(lab_sets(operands), node("gpu-1", labels_of(operands)), lab_pods("gpu-1", operands[1:]))
+    assert pairs(only_node(result)) == [("device-plugin", "driver")]
+
+
+def test_a_label_that_asks_for_what_no_daemonset_brings():
+    result = audit(lab_sets(CHAIN[:3]), node("gpu-1", labels_of(CHAIN[:4])), lab_pods("gpu-1", CHAIN[:3]))
+    assert causes(only_node(result)) == {"gpu-feature-discovery": "daemonset-absent"}
+    assert [one["rule"] for one in result["findings"]] == ["daemonset-missing"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "resources", "is_gpu_node"),
+    [
+        ({}, {}, False),
+        ({"nvidia.com/gpu.present": "true"}, {}, True),
+        ({"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, {}, True),
+        ({DEPLOY + "driver": "false"}, {}, True),
+        ({}, {"nvidia.com/gpu": "4"}, True),
+        ({}, {"nvidia.com/gpu": "0"}, False),
+        ({}, {"nvidia.com/anything": "1"}, True),
+    ],
+)
+def test_what_makes_a_node_of_the_lab_one_with_gpus(labels, resources, is_gpu_node):
+    result = audit(lab_sets(), node("gpu-1", labels, resources=resources))
+    assert bool(result["nodes"]) == is_gpu_node
+
+
+def test_an_operand_of_another_workload_is_not_due_in_the_lab():
+    sets = [*lab_sets(), *lab_sets(("vfio-manager",))]
+    result = audit(sets, node("gpu-1", labels_of(CHAIN)), lab_pods("gpu-1"))
+    assert only_node(result)["due"] == sorted(CHAIN)
+    result = audit(sets, node("vm-1", {WORKLOAD: "vm-passthrough"}))
+    assert only_node(result)["due"] == ["vfio-manager"]
+
+
+def test_an_operand_of_no_workload_is_due_where_it_is_asked_for():
+    sets = [*lab_sets(), *lab_sets(("nvsm",))]
+    assert "nvsm" not in only_node(audit(sets, node("gpu-1", labels_of(CHAIN)), lab_pods("gpu-1")))["due"]
+    asked = audit(sets, node("gpu-1", labels_of((*CHAIN, "nvsm"))), lab_pods("gpu-1"))
+    assert causes(only_node(asked)) == {"nvsm": "pod-not-running"}
+
+
+def test_a_tainted_node_of_the_lab():
+    result = audit(lab_sets(), node("gpu-1", labels_of(CHAIN), [NOT_CHECKED]))
+    assert rules(result) == [("warning", "operand-tainted-out", "gpu-1")]
+    assert result["findings"][0]["remedy"].endswith("kubectl taint node gpu-1 'dedicated:NoSchedule'-")
+
+
+# Where the cluster's own word misleads.
+
+
+def misled(result):
+    return {one["object"]: (one["says"], one["but"]) for one in result["misleading"]}
+
+
+def test_a_tainted_out_node_is_not_counted_and_all_looks_well():
+    result = audit(
+        cluster_policy(), operator_sets(), gpu_node("gpu-1"), gpu_node("gpu-2", [NOT_CHECKED]), pods_on("gpu-1")
+    )
+    found = misled(result)
+    assert len(found) == 1 + len(OPERATOR_SETS)
+    assert found["ClusterPolicy cluster-policy"][0] == "state ready"
+    assert "taint-not-tolerated: gpu-2" in found["ClusterPolicy cluster-policy"][1]
+    says, but = found["DaemonSet gpu-operator/nvidia-driver-daemonset"]
+    assert says == "desiredNumberScheduled 1, numberReady 1" and "gpu-2" in but
+
+
+def test_a_daemonset_that_says_itself_that_pods_are_missing_does_not_mislead():
+    sets = [*operator_sets(without=EXPORTER), daemonset("nvidia-dcgm-exporter", "dcgm-exporter", numbers=(1, 0))]
+    result = in_operator(EXPORTER, sets=sets, policy=cluster_policy(state="notReady"))
+    assert result["misleading"] == []
+
+
+@pytest.mark.parametrize("values", [{"dcgm_exporter": None}, {"dcgm_exporter": "false"}], ids=["lost", "opt-out"])
+def test_lost_labels_and_opt_outs_leave_all_ready(values):
+    found = misled(in_operator(EXPORTER, **values))
+    assert set(found) == {"ClusterPolicy cluster-policy", "DaemonSet gpu-operator/nvidia-dcgm-exporter"}
+
+
+def test_a_second_cluster_policy_is_ignored_and_the_first_ready():
+    result = audit(
+        cluster_policy(),
+        cluster_policy("second", state="", driver={"enabled": False}),
+        operator_sets(),
+        gpu_node(),
+        pods_on("gpu-1"),
+    )
+    assert rules(result) == [("warning", "second-cluster-policy", None)]
+    assert misled(result)["ClusterPolicy cluster-policy"][1].startswith("ClusterPolicy second is there too")
+    assert "driver" in only_node(result)["due"], "the one that has a status counts"
+
+
+def test_a_given_cluster_policy_stands_above_the_clusters_own():
+    result = in_operator(policy=cluster_policy(), sets=operator_sets())
+    given = audit(operator_sets(), gpu_node(), pods_on("gpu-1"), cluster_policy={"dcgmExporter": {"enabled": False}})
+    assert "dcgm-exporter" in only_node(result)["due"] and "dcgm-exporter" not in only_node(given)["due"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "version", "source"),
+    [
+        ([], "26.7", "assumed, as nothing tells it"),
+        (
+            [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {
+                        "name": "gpu-operator-1",
+                        "labels": {"app": "gpu-operator", "app.kubernetes.io/version": "v26.3.3"},
+                    },
+                }
+            ],
+            "v26.3.3",
+            "Pod gpu-operator-1",
+        ),
+    ],
+)
+def test_who_told_the_version(objects, version, source):
+    result = audit(cluster_policy(), operator_sets(), gpu_node(), pods_on("gpu-1"), objects, version=None)
+    assert (result["operator_version"], result["version_source"]) == (version, source)
+
+
+def test_a_daemonset_tells_the_version():
+    validator = daemonset("nvidia-operator-validator", "operator-validator")
+    image = "nvcr.io/nvidia/cloud-native/gpu-operator-validator:v25.10.1"
+    validator["spec"]["template"]["spec"]["initContainers"] = [{"name": "driver-validation", "image": image}]
+    result = in_operator(sets=[*operator_sets(without=("operator-validator",)), validator], version=None)
+    assert result["operator_version"] == "v25.10.1"
+
+
+def test_neither_order_nor_names_nor_labels_of_others_count():
+    objects = [cluster_policy(), *operator_sets(), gpu_node("gpu-1", dcgm_exporter=None), *pods_on("gpu-1", EXPORTER)]
+    straight = audit(objects)
+    assert audit(list(reversed(objects))) == straight
+    labelled = copy.deepcopy(objects)
+    next(one for one in labelled if one["kind"] == "Node")["metadata"]["labels"]["example.com/x"] = "y"
+    assert audit(labelled) == straight
+
+
+TOOLKIT, PLUGIN = ("container-toolkit",), ("device-plugin",)
+STARTING = {
+    "phase": "Pending",
+    "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}],
+}
+WAITING = {"phase": "Pending", "initContainerStatuses": [{"name": "toolkit-validation", "state": {"running": {}}}]}
+# (severity, rule): a cluster that breaks it.
+FIRES = {
+    ("error", "toolkit-missing"): lambda: in_operator(TOOLKIT, container_toolkit=None),
+    ("warning", "toolkit-missing"): lambda: in_operator(TOOLKIT, container_toolkit="false"),
+    ("warning", "operand-out-of-order"): lambda: in_operator(PLUGIN, device_plugin=None),
+    ("info", "operand-out-of-order"): lambda: in_operator(PLUGIN, device_plugin="false"),
+    ("warning", "operand-tainted-out"): lambda: in_operator(ON, taints=[NOT_CHECKED]),
+    ("error", "operand-not-running"): lambda: in_operator(EXPORTER),
+    ("warning", "operand-not-running"): lambda: in_operator(
+        pods=[*pods_on("gpu-1", EXPORTER), pod("nvidia-dcgm-exporter", "gpu-1", status=STARTING)]
+    ),
+    ("info", "operand-not-running"): lambda: in_operator(
+        pods=[*pods_on("gpu-1", TOOLKIT + EXPORTER), pod("nvidia-dcgm-exporter", "gpu-1", status=WAITING)],
+        container_toolkit=None,
+    ),
+    ("error", "daemonset-missing"): lambda: in_operator(EXPORTER, sets=operator_sets(without=EXPORTER)),
+    ("error", "daemonset-selector-edited"): lambda: in_operator(
+        EXPORTER,
+        sets=[*operator_sets(without=EXPORTER), daemonset("nvidia-dcgm-exporter", "", selector={"pool": "a"})],
+    ),
+}
+
+
+@pytest.mark.parametrize(("severity", "rule"), FIRES)
+def test_each_rule_of_the_audit_fires_and_can_be_understood_alone(severity, rule):
+    (found,) = [one for one in FIRES[severity, rule]()["findings"] if one["rule"] == rule]
+    assert found["severity"] == severity
+    assert found["message"] and found["remedy"] and found["evidence"]
+    assert "{node}" not in found["remedy"] and found["message"].isprintable()
+
+
+def test_every_rule_of_the_audit_has_a_case_of_each_severity_that_its_page_names():
+    pages = {
+        (severity, rule)
+        for rule, page in RULE_PAGES.items()
+        if page.profiles == AUDIT
+        for severity in page.severity.split(" or ")
+    }
+    assert set(FIRES) == pages
