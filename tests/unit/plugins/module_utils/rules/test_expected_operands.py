@@ -33,12 +33,12 @@ CLIENT = "nvidia.com/gpu.deploy.client"
 SANDBOX = {"sandboxWorkloads": {"enabled": True}}
 
 
-def gpu_node(name="n", taints=(), system=SYSTEM, **labels):
+def gpu_node(name="n", taints=(), system=None, **labels):
     """Return a Node with a GPU; in the names of labels _ stands for . and the prefix nvidia.com/ is left out."""
     own = {"nvidia.com/" + key.replace("_", "."): value for key, value in labels.items()}
     return {
         "kind": "Node",
-        "metadata": {"name": name, "labels": {GPU: "true", **system, **own}},
+        "metadata": {"name": name, "labels": {GPU: "true", **(SYSTEM if system is None else system), **own}},
         "spec": {"taints": list(taints)},
     }
 

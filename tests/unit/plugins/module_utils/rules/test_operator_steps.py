@@ -71,8 +71,9 @@ def test_every_action_stands_in_the_table():
     assert {record["action"] for record in STEPS if not record.get("changes")} == ACTIONS.keys()
 
 
-def walk(version, *changes, state=EMPTY):
+def walk(version, *changes, state=None):
     """Return the state after some changes, one after the other."""
+    state = state or EMPTY
     for change in changes:
         state = next_state(state, change, version)
     return state
