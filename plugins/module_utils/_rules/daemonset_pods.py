@@ -85,34 +85,39 @@ def daemonsets_awaited(
     awaited: List[str] = []
     for daemonset in daemonsets:
         name, uid = daemonset["metadata"]["name"], daemonset["metadata"]["uid"]
+        due, kept = 0, 0
         for node in nodes:
             where, there = node["metadata"]["name"], owned.get((uid, node["metadata"]["name"]), [])
-            due = daemonset_is_due(daemonset, node)
-            if due is None:
-                due = any(daemonset_runs(pod) for pod in there)
+            wanted = daemonset_is_due(daemonset, node)
+            due += wanted is True
+            if wanted is None and any(daemonset_runs(pod) for pod in there):
+                kept, wanted = kept + 1, True
             seen = ", ".join(_seen(pod) for pod in there) or "none"
-            if due and not (len(there) == 1 and daemonset_runs(there[0])):
+            if wanted and not (len(there) == 1 and daemonset_runs(there[0])):
                 awaited.append(f"one Running Pod of {name} on {where}, last seen: {seen}")
-            elif not due and there:
+            elif not wanted and there:
                 awaited.append(f"that {name} leaves {where}, last seen: {seen}")
-        awaited += _status_awaited(daemonset, nodes)
+        awaited += _status_awaited(daemonset, due, kept)
     return awaited
 
 
-def _status_awaited(daemonset: Dict[str, Any], nodes: List[Dict[str, Any]]) -> List[str]:
-    """What the controller has yet to say in the DaemonSet's status."""
+def _status_awaited(daemonset: Dict[str, Any], due: int, kept: int) -> List[str]:
+    """What the controller has yet to say in the DaemonSet's status.
+
+    A taint that comes to a node where a Pod runs does not make the controller count anew (syncNodeUpdate), so such Pods, kept,
+    are in its numbers or not.
+    """
     name, status = daemonset["metadata"]["name"], daemonset.get("status") or {}
     generation, observed = daemonset["metadata"].get("generation", 0), status.get("observedGeneration", 0)
     if observed < generation:
         return ["that the controller looks at %s, last seen: generation %d of %d" % (name, observed, generation)]
-    due = sum(daemonset_is_due(daemonset, node) is True for node in nodes)
     counts = ["desiredNumberScheduled", "numberReady"]
     if (daemonset["spec"].get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate":
         counts.append("updatedNumberScheduled")
     return [
         "%s: %s %d, last seen: %d" % (name, count, due, status.get(count, 0))
         for count in counts
-        if status.get(count, 0) != due
+        if not due <= status.get(count, 0) <= due + kept
     ]
 
 

@@ -9,6 +9,7 @@ operands_stages of the playbook operands.yml. Declarations are what people wrote
 
 import copy
 import re
+import textwrap
 from typing import Any, Dict, List
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.daemonset_pods import (
@@ -33,6 +34,7 @@ STAGE_KEYS = ("name", "nodes", "labels", "labels_to_remove", "taints")
 STAGE_NODE_KEYS = ("name", "labels", "taints", "capacity")
 OPERAND_KEYS = ("name", "selector", "tolerations")
 NOTHING = "none"
+_WIDTH = 100
 _STAGE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,58}[a-z0-9])?\Z")
 
 Node = Dict[str, Any]
@@ -44,8 +46,9 @@ def operand_stages(stages: Any, nodes: Any, daemonsets: Any) -> List[Dict[str, A
     stages: list of {name, nodes: [more nodes], labels: {node: {key: value}}, labels_to_remove: {node: [keys]},
     taints: {node: [all its taints]}}; nodes: list of {name, labels, taints, capacity}, there from the first stage on;
     daemonsets: list of {name, selector: {key: value}, tolerations}.
-    Returns a list of {name, record, changes: [texts], nodes: [{name, labels, taints, capacity}], runs: [{node,
-    daemonsets}] as labels and taints ask for}. Raises DeclarationError, a ValueError, that lists all that is wrong.
+    Returns a list of {name, record, changes: [texts], nodes: [{name, labels, taints, capacity}], labels: [{name,
+    labels, labels_to_remove}], runs: [{node, daemonsets}] as labels and taints ask for}. Raises DeclarationError, a
+    ValueError, that lists all that is wrong.
     """
     errors = _daemonset_errors(daemonsets) + _names_errors("operands_stages", stages)
     present: Dict[str, Node] = {}
@@ -67,6 +70,7 @@ def operand_stages(stages: Any, nodes: Any, daemonsets: Any) -> List[Dict[str, A
                 "record": "%02d-%s" % (number + 1, stage["name"]),
                 "changes": changes,
                 "nodes": copy.deepcopy(list(present.values())),
+                "labels": [_wanted_labels(node, stage) for node in present.values()],
                 "runs": [{"node": name, "daemonsets": running[name]} for name in sorted(running)],
             }
         )
@@ -99,10 +103,10 @@ def operand_stage_table(stages: List[Dict[str, Any]]) -> List[str]:
         rows = [line.split(" ", 1) for line in operand_lines(stage["runs"])]
         width = max([len(name) for name, _runs in rows] or [0])
         lines += [""] if lines else []
-        lines.append("{}: {}".format(stage["name"], "; ".join(stage["changes"]) or "nothing changes"))
+        lines += _folded("{}: ".format(stage["name"]), "; ".join(stage["changes"]) or "nothing changes", 4)
         for name, runs in rows:
             lines.append(f"  {name:<{width}}  {runs}")
-            lines += ["  {}  -> {}".format(" " * width, verdicts[name])] if name in verdicts else []
+            lines += _folded(" " * width + "    -> ", verdicts[name], width + 7) if name in verdicts else []
     return lines
 
 
@@ -118,8 +122,19 @@ def operand_verdict(node: Dict[str, Any]) -> str:
     return "; ".join(parts) or "complete"
 
 
+def _folded(begin: str, text: str, indent: int) -> List[str]:
+    return textwrap.wrap(
+        begin + text, _WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def _listed(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _wanted_labels(node: Node, stage: Dict[str, Any]) -> Dict[str, Any]:
+    gone = (stage.get("labels_to_remove") or {}).get(node["name"]) or []
+    return {"name": node["name"], "labels": dict(node["labels"]), "labels_to_remove": list(gone)}
 
 
 def _running(node: Node, daemonsets: List[Dict[str, Any]], before: List[str]) -> List[str]:
