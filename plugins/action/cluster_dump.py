@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._client import (
     connect,
     forget_key_files,
 )
-from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import Change, RecordError, write
-
-# Pods may carry secrets in their containers' environment.
-MODES = {"Node": 0o644, "Pod": 0o600}
+from ansible_collections.gpuwl.sandbox.plugins.plugin_utils.record_files import Change, RecordError, remove, write
 
 
 def argument_spec() -> dict[str, Any]:
@@ -34,6 +32,7 @@ def argument_spec() -> dict[str, Any]:
                 "kind": {"type": "str", "required": True},
                 "namespace": {"type": "str"},
                 "path": {"type": "path", "required": True},
+                "required": {"type": "bool", "default": True},
             },
         },
     }
@@ -54,26 +53,21 @@ class ActionModule(ActionBase):
             # All is read before the first file is touched.
             outcomes = [_compare(api, dump) for dump in dumps]
             if not self._task.check_mode:
+                remove([Path(outcome["path"]) for outcome in outcomes if outcome["left_out"]])
                 write([outcome["change"] for outcome in outcomes if outcome["change"]])
         except (ApiError, RecordError) as error:
             raise AnsibleActionFail(str(error)) from None
         finally:
             forget_key_files()
+        told = ("path", "kind", "count", "served", "left_out", "changed")
         result: dict[str, Any] = {
-            "changed": any(outcome["change"] for outcome in outcomes),
+            "changed": any(outcome["changed"] for outcome in outcomes),
+            "host": api.host if api else None,
             "kubernetes_version": api.version if api else None,
-            "dumps": [
-                {
-                    "path": outcome["path"],
-                    "kind": outcome["kind"],
-                    "count": outcome["count"],
-                    "changed": bool(outcome["change"]),
-                }
-                for outcome in outcomes
-            ],
+            "dumps": [{key: outcome[key] for key in told} for outcome in outcomes],
         }
         if self._task.diff:
-            result["diff"] = [{"prepared": outcome["summary"]} for outcome in outcomes if outcome["change"]]
+            result["diff"] = [{"prepared": outcome["summary"]} for outcome in outcomes if outcome["changed"]]
         return result
 
 
@@ -83,7 +77,7 @@ def _validate(dumps: list[dict[str, Any]]) -> None:
     for index, dump in enumerate(dumps):
         kind = _dump.kind_of(dump["kind"])
         if kind is None:
-            problems.append(f"dumps[{index}].kind {dump['kind']!r}: expected {' or '.join(_dump.KINDS)}")
+            problems.append(f"dumps[{index}].kind {dump['kind']!r}: expected one of {', '.join(_dump.KINDS)}")
         elif dump["namespace"] and not _dump.KINDS[kind][1]:
             problems.append(
                 f"dumps[{index}].namespace {dump['namespace']!r}: a {kind} is in no namespace; leave it out"
@@ -101,22 +95,37 @@ def _validate(dumps: list[dict[str, Any]]) -> None:
 
 
 def _compare(api: Any, dump: dict[str, Any]) -> dict[str, Any]:
-    """LIST one kind and compare with the file: {path, kind, count, change: Change or None, summary}."""
-    items, _version = api.list(_dump.KINDS[dump["kind"]][0], dump["namespace"])
-    new = _dump.as_list(dump["kind"], items)
-    path = Path(dump["path"])
+    """LIST one kind and compare with the file: {path, kind, count, served, left_out, changed, change: Change or None, summary}."""
+    kind, path = dump["kind"], Path(dump["path"])
+    resource = _dump.KINDS[kind][0]
+    outcome = {"path": str(path), "kind": kind, "count": 0, "served": api.serves(resource), "left_out": ""}
+    before = _read(path)
+    entries = []
+    if outcome["served"]:
+        keep = functools.partial(_dump.entry, kind, api.group_version(resource), with_digest=before is not None)
+        try:
+            entries = api.list(resource, dump["namespace"], keep=keep)[0]
+        except ApiError as error:
+            if dump["required"] or error.status != 403:
+                raise
+            # What an earlier run has left would be taken for this one's.
+            gone = path.is_file()
+            summary = f"--- {path}: {error}\n"
+            return {**outcome, "left_out": str(error), "changed": gone, "change": None, "summary": summary}
+    found = _dump.differences(before, _dump.digests(entries)) if before is not None else None
+    outcome.update(count=len(entries), summary=_dump.summary(str(path), found, len(entries)))
+    if found is not None and not any(found.values()):
+        return {**outcome, "changed": False, "change": None}
+    # The environment of containers, in ClusterPolicies too, may hold secrets.
+    mode = 0o644 if kind == "Node" else 0o600
+    return {**outcome, "changed": True, "change": Change(path, None, _dump.render(entries), mode)}
+
+
+def _read(path: Path) -> dict[str, bytes] | None:
+    """What there is to compare with, None without a dump."""
     try:
-        old = _dump.parse(path.read_text("utf-8", errors="replace")) if path.is_file() else None
+        return _dump.parse(path.read_text("utf-8", errors="replace")) if path.is_file() else None
     except OSError as error:
         raise ApiError(
             f"{path} cannot be read to compare with ({error.strerror}): make it readable or remove it"
         ) from error
-    found = _dump.differences(old, new) if old else None
-    outcome = {
-        "path": str(path),
-        "kind": dump["kind"],
-        "count": len(items),
-        "summary": _dump.summary(str(path), found, len(items)),
-    }
-    same = found is not None and not any(found.values())
-    return {**outcome, "change": None if same else Change(path, None, _dump.render(new), MODES[dump["kind"]])}

@@ -6,11 +6,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-# kind: (resource in the API's paths, whether it lives in a namespace)
-KINDS = {"Node": ("nodes", False), "Pod": ("pods", True)}
+# kind: (resource as RBAC names it, whether it lives in a namespace)
+KINDS = {
+    "Node": ("nodes", False),
+    "Pod": ("pods", True),
+    "DaemonSet": ("daemonsets.apps", True),
+    "ClusterPolicy": ("clusterpolicies.nvidia.com", False),
+    "GPUCluster": ("gpuclusters.nvidia.com", False),
+    "NVIDIADriver": ("nvidiadrivers.nvidia.com", False),
+    "ResourceSlice": ("resourceslices.resource.k8s.io", False),
+}
 
 # What differs between two dumps although nothing happened.
 UNSTEADY_METADATA = ("resourceVersion", "managedFields")
@@ -22,34 +32,55 @@ ENDED = ("Succeeded", "Failed")
 SHOWN = 50
 
 
+class Entry(NamedTuple):
+    """An object of a dump.
+
+    name: with its namespace before a slash; text: as it stands in the dump; digest: of what does not change by itself.
+    """
+
+    name: str
+    text: str
+    digest: bytes
+
+
 def kind_of(text: str) -> str | None:
-    """The kind meant by Node, node or nodes (Pod, pod, pods); None for anything else."""
-    return next(
-        (kind for kind, (resource, _namespaced) in KINDS.items() if text.lower() in (kind.lower(), resource)), None
-    )
+    """The kind meant by Node, node or nodes (likewise the others); None for anything else."""
+    for kind, (resource, _namespaced) in KINDS.items():
+        if text.lower() in (kind.lower(), resource, resource.partition(".")[0]):
+            return kind
+    return None
 
 
-def as_list(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
-    """The List object that kubectl makes of a LIST's items: each with its kind, without managedFields."""
-    objects = []
-    for item in items:
-        metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
-        objects.append({**item, "apiVersion": "v1", "kind": kind, "metadata": metadata})
-    return {"apiVersion": "v1", "items": objects, "kind": "List", "metadata": {"resourceVersion": ""}}
+def entry(kind: str, api_version: str, item: dict[str, Any], with_digest: bool) -> Entry:
+    """What a dump holds of an item of a LIST: the object with its kind, without managedFields, as kubectl has it.
+
+    with_digest: whether it will be compared with another; it takes about as long as all the rest.
+    """
+    metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
+    whole = {**item, "apiVersion": api_version, "kind": kind, "metadata": metadata}
+    # Each line stands two levels deep. Within a string a newline is written out.
+    text = json.dumps(whole, indent=4, sort_keys=True, ensure_ascii=False).replace("\n", "\n        ")
+    return Entry(_key(item), text, _digest(whole) if with_digest else b"")
 
 
-def render(dump: dict[str, Any]) -> str:
-    """A dump's text as kubectl prints it."""
-    text = json.dumps(dump, indent=4, sort_keys=True, ensure_ascii=False)
+def render(entries: Iterable[Entry]) -> str:
+    """The text of a dump, a List, as kubectl prints it."""
+    items = ",\n        ".join(one.text for one in entries)
+    inside = f"[\n        {items}\n    ]" if items else "[]"
+    text = f'{{\n    "apiVersion": "v1",\n    "items": {inside},\n    "kind": "List",\n    "metadata": {{\n        "resourceVersion": ""\n    }}\n}}\n'
     # Go escapes these in every JSON string; outside of strings JSON has none of them.
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text + "\n"
+    return text
 
 
 def _key(item: dict[str, Any]) -> str:
     metadata = item["metadata"]
     return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+
+
+def _digest(item: dict[str, Any]) -> bytes:
+    return hashlib.sha256(json.dumps(steady(item), sort_keys=True).encode()).digest()
 
 
 def steady(item: dict[str, Any]) -> dict[str, Any]:
@@ -63,11 +94,11 @@ def steady(item: dict[str, Any]) -> dict[str, Any]:
     copy = {**item, "metadata": {key: value for key, value in item["metadata"].items() if key not in UNSTEADY_METADATA}}
     status = item.get("status")
     if status:
-        copy["status"] = _steady_pod(status) if item.get("kind") == "Pod" else _steady_node(status)
+        copy["status"] = _steady_pod(status) if item.get("kind") == "Pod" else _steady_status(status)
     return copy
 
 
-def _steady_node(status: dict[str, Any]) -> dict[str, Any]:
+def _steady_status(status: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in status.items() if key not in UNSTEADY_NODE_STATUS}
     return {**kept, "conditions": _lasting(status)}
 
@@ -85,25 +116,28 @@ def _lasting(status: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, list[str]]:
+def digests(entries: Iterable[Entry]) -> dict[str, bytes]:
+    """What differences() compares, of a dump just made."""
+    return {one.name: one.digest for one in entries}
+
+
+def parse(text: str) -> dict[str, bytes] | None:
+    """The same of an older dump's text, or None where that is no dump (whatever it is, it gets replaced)."""
+    try:
+        dump = json.loads(text)
+        found = {_key(item): _digest(item) for item in dump["items"]}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return found if dump.get("kind") == "List" else None
+
+
+def differences(before: dict[str, bytes], after: dict[str, bytes]) -> dict[str, list[str]]:
     """Names of the objects that differ between two dumps: {added, removed, changed}, each ascending."""
-    before = {_key(item): steady(item) for item in old["items"]}
-    after = {_key(item): steady(item) for item in new["items"]}
     return {
         "added": sorted(after.keys() - before.keys()),
         "removed": sorted(before.keys() - after.keys()),
         "changed": sorted(name for name in before.keys() & after.keys() if before[name] != after[name]),
     }
-
-
-def parse(text: str) -> dict[str, Any] | None:
-    """An older dump's List object, or None where the text is none (whatever it is, it gets replaced)."""
-    try:
-        dump = json.loads(text)
-        [_key(item) for item in dump["items"]]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return dump if dump.get("kind") == "List" else None
 
 
 def summary(path: str, found: dict[str, list[str]] | None, count: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_dump
-short_description: Save Node or Pod objects of a cluster as kubectl would print them
+short_description: Save objects of a cluster as kubectl would print them
 version_added: 0.1.0
 author:
   - gpuwl.sandbox contributors (@gpuwl)
@@ -18,8 +18,9 @@ description:
     C(metadata.resourceVersion), C(metadata.managedFields) and the times of conditions never count. Of a Node's status
     C(images), C(volumesInUse) and C(volumesAttached) don't count either. Of a Pod's status only the condition V(PodScheduled)
     counts, and whether the Pod has ended (V(Succeeded) or V(Failed)), because a kubelet goes on reporting about a Pod that was placed.
-  - Files are replaced whole, never left half written, those of nodes with mode C(0644), those of Pods, whose
-    environment may hold secrets, with C(0600). Missing folders are made.
+  - Files are replaced whole, never left half written, those of nodes with mode C(0644), all others, because the environment of
+    containers may hold secrets, with C(0600). Missing folders are made.
+  - Secrets are never read.
   - The objects themselves never become part of a variable or a result.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -44,17 +45,30 @@ options:
     required: true
     suboptions:
       kind:
-        description: V(Node) or V(Pod); V(nodes) or V(pods) mean the same.
+        description:
+          - V(Node), V(Pod), V(DaemonSet), V(ClusterPolicy), V(GPUCluster), V(NVIDIADriver) or V(ResourceSlice); V(nodes), V(pods)
+            and so on mean the same.
+          - Of a kind that the API server does not know, because its CRD is not there, the file is an empty List.
         type: str
         required: true
       namespace:
-        description: The Pods of this namespace only. All namespaces when left out.
+        description: The Pods or DaemonSets of this namespace only. All namespaces when left out.
         type: str
       path:
         description: The file on the controller.
         type: path
         required: true
+      required:
+        description:
+          - Whether the task fails if the user may not list this kind.
+          - With V(false) the others are saved all the same, RV(dumps[].left_out) says why this one is not, and a file of an earlier run is removed,
+            as it would be taken for this one's.
+        type: bool
+        default: true
 seealso:
+  - plugin: gpuwl.sandbox.audit_reports
+    plugin_type: filter
+    description: Audits a cluster by all of its dumps.
   - plugin: gpuwl.sandbox.consistency
     plugin_type: filter
     description: Judges the saved nodes.
@@ -76,9 +90,24 @@ EXAMPLES = r"""
       - kind: Pod
         namespace: gpu-vm
         path: out/pods.json
+
+- name: Save what there is of the GPU Operator
+  gpuwl.sandbox.cluster_dump:
+    kubeconfig: ~/.kube/config
+    dumps:
+      - kind: DaemonSet
+        path: out/daemonsets.json
+      - kind: ClusterPolicy
+        path: out/clusterpolicies.json
+        required: false
 """
 
 RETURN = r"""
+host:
+  description: The URL of the API server; null when O(dumps) is empty.
+  returned: success
+  type: str
+  sample: https://127.0.0.1:6443
 kubernetes_version:
   description: The version of the API server; null when O(dumps) is empty.
   returned: success
@@ -90,7 +119,7 @@ dumps:
   type: list
   elements: dict
   sample:
-    - {changed: true, count: 3, kind: Node, path: out/nodes.json}
+    - {changed: true, count: 3, kind: Node, left_out: "", path: out/nodes.json, served: true}
   contains:
     path:
       description: The file.
@@ -101,7 +130,13 @@ dumps:
     count:
       description: How many objects it holds.
       type: int
+    served:
+      description: Whether the API server knows the kind at all.
+      type: bool
+    left_out:
+      description: Why the kind was not saved, in one line; empty if it was.
+      type: str
     changed:
-      description: Whether it was written (in check mode, would be).
+      description: Whether the file was written or removed (in check mode, would be).
       type: bool
 """

@@ -33,11 +33,11 @@ def operator_text(outcome: Outcome, colour: bool = False) -> Iterator[str]:
     """
     several = len(outcome.names) > 1
     for groups in outcome.faults():
-        yield from _block(groups, colour, several)
+        yield from fault_lines(groups, colour, several)
         yield ""
     yield _summary(outcome)
-    yield from _silenced(outcome)
-    yield from _left_out(outcome)
+    yield from silenced_lines(outcome)
+    yield from left_out_lines(outcome)
     for words in told(outcome.clusters):
         yield "Read: " + one_line(words)
     for words in assumed(outcome.clusters):
@@ -49,7 +49,7 @@ def operator_text(outcome: Outcome, colour: bool = False) -> Iterator[str]:
         yield "Ask for: " + ask
 
 
-def _block(groups: List[Group], colour: bool, several: bool) -> Iterator[str]:
+def fault_lines(groups: List[Group], colour: bool, several: bool) -> Iterator[str]:
     """Give the lines of one fault; several: whether nodes came from more than one file, so that it is to be told."""
     first = groups[0].draft
     subjects = [subject for group in groups for subject in group.subjects]
@@ -93,21 +93,23 @@ def _summary(outcome: Outcome) -> str:
     counts = {severity: 0 for severity in SEVERITIES}
     for group in outcome.counted():
         counts[group.draft.severity] += len(group.subjects)
-    found = ", ".join("%d %s" % (count, _plural(severity, count)) for severity, count in counts.items())
-    return "%d %s judged by the profile operator: %s" % (outcome.checked, _plural("node", outcome.checked), found)
+    found = ", ".join("%d %s" % (count, plural(severity, count)) for severity, count in counts.items())
+    return "%d %s judged by the profile operator: %s" % (outcome.checked, plural("node", outcome.checked), found)
 
 
-def _plural(word: str, count: int) -> str:
+def plural(word: str, count: int) -> str:
+    """Return a word such as error, with an s unless there is one of it."""
     return word if count == 1 or word == "info" else word + "s"
 
 
-def _silenced(outcome: Outcome) -> Iterator[str]:
+def silenced_lines(outcome: Outcome) -> Iterator[str]:
+    """Give the lines that tell which findings do not count, and why."""
     silent = [group for group in outcome.groups if group.silenced]
     if not silent:
         return
     yield "Silenced: %d %s" % (
         sum(len(group.subjects) for group in silent),
-        _plural("finding", sum(len(group.subjects) for group in silent)),
+        plural("finding", sum(len(group.subjects) for group in silent)),
     )
     for group in silent:
         names = ranges([name for name, _source in group.subjects], _MOST_RANGES)
@@ -115,8 +117,8 @@ def _silenced(outcome: Outcome) -> Iterator[str]:
         yield one_line(f"  {group.draft.rule} on {names} {why}")
 
 
-def _left_out(outcome: Outcome) -> Iterator[str]:
-    """Say what of a folder or an archive was not read."""
+def left_out_lines(outcome: Outcome) -> Iterator[str]:
+    """Give the line that says what of a folder or an archive was not read."""
     left_out = [f"{source.path} ({source.left_out})" for source in outcome.sources if source.left_out]
     if left_out:
         more = f" and {len(left_out) - _MOST_VALUES} more" if len(left_out) > _MOST_VALUES else ""

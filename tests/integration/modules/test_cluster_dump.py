@@ -86,7 +86,7 @@ def test_what_is_wrong_is_told_before_anything_is_written(modules, tmp_path):
     code, text = modules.playbook([{**task(dumps=dumps), "ignore_errors": True}, absent])
     flat = " ".join(text.split())
     assert code != 0 and "ignored=1" in text and "failed=1" in text and "Traceback" not in text
-    for part in ("dumps[0].kind 'Secret': expected Node or Pod", "dumps[1].namespace 'x'", "is a folder"):
+    for part in ("dumps[0].kind 'Secret': expected one of Node, Pod, DaemonSet", "dumps[1].namespace 'x'", "is a folder"):
         assert part in flat, text
     assert not (tmp_path / "b").exists()
     assert "does not exist" in flat, text

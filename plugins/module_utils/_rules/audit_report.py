@@ -1,0 +1,293 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One report on a cluster: consistency by the profile operator, operands, inventory, as text, JSON and JUnit XML.
+
+Private to the collection gpuwl.sandbox. What both the profile and the audit of operands say of an object is told once: by
+the profile, which knows the operands that are switched off too.
+"""
+
+import re
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_reading import AuditReading, read_audit
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_text import audit_text
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.ci_reports import junit_xml
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, SEVERITIES, Draft
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.json_lines import json_object
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import shell_names
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_report import (
+    ask_for,
+    assumed,
+    not_judged,
+    plural,
+    told,
+)
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Group, Outcome
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import Settings
+
+AUDIT_SCHEMA = 1
+AUDIT_FORMATS = ("text", "json", "junit")
+NEVER = "never"  # no finding makes the exit code 1
+_SUITE = "gpuwl audit"
+_CODES = {0: "all is well", 1: "findings", 2: "something could not be read", 3: "no node to judge"}
+_OF_OPERATOR = ("operator", "operator_version", "version_source", "disabled")
+# A finding about a DaemonSet names there the nodes that lack it.
+_NODES = "nodes"
+# What differs from node to node in one fault: which Pod it is.
+_POD = re.compile(r"\bPod [^ /]+/[^ :]+: ")
+_POD_COMMAND = re.compile(r" pod \S+\Z")
+
+
+class Audit(NamedTuple):
+    """What an audit found, ready to be written down."""
+
+    reading: AuditReading
+    merged: Outcome  # every finding that counts, a group each where it came from the audit of operands
+    grouped: Outcome  # the same for people: nodes with one fault together
+    operand_findings: List[Dict[str, Any]]  # those that the profile does not tell too
+    not_judged: List[Dict[str, Any]]
+    exit_code: int
+    verdict: str
+
+
+def audit_reports(
+    paths: Sequence[str],
+    settings: Settings,
+    fail_on: str = "error",
+    formats: Sequence[str] = ("text",),
+    require_nodes: bool = False,
+    cluster: Optional[Dict[str, Any]] = None,
+    versions: Sequence[str] = (),
+) -> Dict[str, Any]:
+    """Audit one cluster by its dumps.
+
+    paths: files, folders or archives, together one cluster. formats: of AUDIT_FORMATS.
+    fail_on: the mildest severity that makes the exit code 1, or NEVER. require_nodes: whether it is 3 where no node is judged.
+    cluster: what the module cluster_dump returned, where the dumps are of a cluster and just made; with msg alone where that failed.
+    versions: two of the operator, to say what changes for the nodes from one to the other; () for none.
+    Returns {exit_code, verdict, checked, outputs: {format: text}}.
+    """
+    live = None
+    if cluster is not None:
+        live = {one["kind"]: one["left_out"] for one in cluster.get("dumps") or []}
+    reading = read_audit([] if cluster and not live else paths, settings, live, versions)
+    if cluster is not None and not live:
+        failed = reading.outcome._replace(errors=[str(cluster.get("msg") or "the cluster could not be read")])
+        reading = reading._replace(outcome=failed)
+    audit = _audit(reading, settings, fail_on, require_nodes, live)
+    origin = _origin(paths, cluster)
+    outputs = {form: "\n".join(_written(audit, form, fail_on, origin)) for form in formats}
+    return {
+        "exit_code": audit.exit_code,
+        "verdict": audit.verdict,
+        "checked": audit.merged.checked,
+        "outputs": outputs,
+    }
+
+
+def _origin(paths: Sequence[str], cluster: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return what the audit is about: {cluster, kubernetes} or {dumps}."""
+    if cluster is None:
+        return {"dumps": list(paths)}
+    return {"cluster": cluster.get("host"), "kubernetes": cluster.get("kubernetes_version")}
+
+
+def _audit(
+    reading: AuditReading, settings: Settings, fail_on: str, require_nodes: bool, live: Optional[Dict[str, str]]
+) -> Audit:
+    found = reading.operands["findings"] if reading.operands else []
+    known = {(group.draft.rule, group.kind, name) for group in reading.outcome.groups for name, _at in group.subjects}
+    fresh = [one for one in found if (one["rule"], one["subject"]["kind"], one["subject"]["name"]) not in known]
+    ignored = [one for one in fresh if _is_silent(one, settings)]
+    fresh = [one for one in fresh if not _is_silent(one, settings)]
+    at = dict(reading.outcome.judged())
+    groups = list(reading.outcome.groups) + [_single(one, at, "--ignore") for one in ignored]
+    merged = reading.outcome._replace(groups=_by_weight(groups + [_single(one, at) for one in fresh]))
+    exit_code = merged.exit_code("error" if fail_on == NEVER else fail_on, require_nodes)
+    exit_code = 0 if fail_on == NEVER and exit_code == 1 else exit_code
+    return Audit(
+        reading=reading,
+        merged=merged,
+        grouped=merged._replace(groups=_by_weight(groups + _alike(fresh, at))),
+        operand_findings=[{**one, "source": at.get(one["node"]) or None} for one in fresh],
+        not_judged=_not_judged(reading, live),
+        exit_code=exit_code,
+        verdict=_verdict(merged, exit_code),
+    )
+
+
+def _is_silent(found: Dict[str, Any], settings: Settings) -> bool:
+    names = {"", found["subject"]["name"], found["node"]}
+    return any((found["rule"], name) in settings.ignores for name in names)
+
+
+def _by_weight(groups: List[Group]) -> List[Group]:
+    order = {severity: at for at, severity in enumerate(SEVERITIES)}
+    return sorted(groups, key=lambda one: (order[one.draft.severity], one.draft.rule, one.draft.message))
+
+
+def _single(found: Dict[str, Any], at: Dict[str, str], silenced: str = "") -> Group:
+    """Return a finding as a group of its own, as it stands."""
+    subject = found["subject"]
+    evidence = tuple(found["evidence"].items())
+    drafted = Draft(found["rule"], found["severity"], found["message"], found["remedy"], evidence)
+    return Group(drafted, subject["kind"], [(subject["name"], at.get(subject["name"], ""))], silenced)
+
+
+def _alike(findings: List[Dict[str, Any]], at: Dict[str, str]) -> List[Group]:
+    """Return findings as groups in which Pods go unnamed, so that one fault on many nodes is one block."""
+    groups: Dict[str, Group] = {}
+    remedies: Dict[Tuple[str, str, str], str] = {}
+    for found in findings:
+        single = _single(found, at)
+        message = _POD.sub("its Pod: ", found["message"])
+        remedy = found["remedy"].replace(f" node {shell_names([str(found['node'])])} ", f" node {NODE} ")
+        # Of commands that differ in the Pod alone the first one is shown.
+        remedy = remedies.setdefault((found["rule"], message, _POD_COMMAND.sub("", remedy)), remedy)
+        # The message has the nodes in short.
+        evidence = tuple(
+            (field, _POD.sub("", value) if isinstance(value, str) else value)
+            for field, value in single.draft.evidence
+            if field != _NODES
+        )
+        drafted = single.draft._replace(message=message, remedy=remedy, evidence=evidence)
+        group = groups.setdefault(repr((drafted, single.kind)), Group(drafted, single.kind, []))
+        group.subjects.extend(single.subjects)
+    return list(groups.values())
+
+
+def _verdict(outcome: Outcome, exit_code: int) -> str:
+    """Return the outcome in one line."""
+    counts = dict.fromkeys(SEVERITIES, 0)
+    bad = set()
+    for group in outcome.counted():
+        counts[group.draft.severity] += len(group.subjects)
+        if group.draft.severity != "info":
+            bad |= {name for name, _source in group.subjects if group.kind == "Node"}
+            bad |= {name for field, names in group.draft.evidence if field == _NODES for name in names}
+    found = ", ".join(f"{count} {plural(severity, count)}" for severity, count in counts.items())
+    words = f"{outcome.checked} {plural('node', outcome.checked)} judged, {found}"
+    words += f" ({len(bad)} {plural('node', len(bad))} with errors or warnings)" if bad else ""
+    if outcome.errors:
+        words = one_line(outcome.errors[0]) + (f", and {len(outcome.errors) - 1} more" if outcome.errors[1:] else "")
+    return f"{_CODES[exit_code]} (exit code {exit_code}): {words}"
+
+
+def _not_judged(reading: AuditReading, live: Optional[Dict[str, str]]) -> List[Dict[str, Any]]:
+    """Return what was not judged and why: [{kind, rules, why}]; rules holds parts of the audit too."""
+    place = "the dump" if live is None else "the cluster"
+    missing = []
+    for one in not_judged(reading.outcome) if not reading.outcome.errors else []:
+        if live is None:
+            missing.append(one)
+        elif one["kind"] in live and live[one["kind"]]:
+            missing.append({**one, "why": live[one["kind"]]})
+        elif one["kind"] != "ResourceSlice":  # there is none, so there is nothing of it to be judged
+            missing.append({**one, "why": one["why"].replace(" in the dump", " in the cluster")})
+    told_of = {one["kind"] for one in missing}
+    for kind, why in (live or {}).items():
+        if why and kind not in told_of:
+            missing.append({"kind": kind, "rules": [f"what {kind} objects tell"], "why": why})
+    if reading.operands is None and reading.counts.get("Node"):
+        why = (live or {}).get(reading.lacking) or f"there is no {reading.lacking} in {place}"
+        missing.append({"kind": reading.lacking, "rules": ["operands"], "why": why})
+    if reading.inventory is None and reading.counts.get("Node"):
+        why = (live or {}).get("Pod") or f"there is no Pod in {place}"
+        missing.append({"kind": "Pod", "rules": ["inventory"], "why": why})
+    if reading.no_comparison:
+        missing.append({"kind": "ClusterPolicy", "rules": ["comparison of versions"], "why": reading.no_comparison})
+    return missing
+
+
+def _written(audit: Audit, form: str, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:
+    if form == "junit":
+        return junit_xml(audit.merged, _SUITE, "error" if fail_on == NEVER else fail_on)
+    if form == "json":
+        return _json(audit, fail_on, origin)
+    reading = audit.reading
+    return audit_text(
+        audit.verdict,
+        audit.grouped,
+        reading.operands,
+        reading.inventory,
+        reading.comparison,
+        [*_read(reading, origin), *(f"Assumed: {words}" for words in assumed(reading.outcome.clusters))],
+        audit.not_judged,
+        "" if "cluster" in origin else ask_for(reading.outcome),
+    )
+
+
+def _read(reading: AuditReading, origin: Dict[str, Any]) -> List[str]:
+    """Put into words what was read."""
+    where = (
+        ", ".join(origin["dumps"]) if "dumps" in origin else f"{origin['cluster']}, Kubernetes {origin['kubernetes']}"
+    )
+    counts = ", ".join(f"{kind} ({count})" for kind, count in reading.counts.items() if count)
+    return [f"Read: {where}: {counts or 'nothing'}", *(f"Read: {words}" for words in told(reading.outcome.clusters))]
+
+
+def _json(audit: Audit, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:
+    reading, operands = audit.reading, audit.reading.operands
+    counted = (one for one in reading.outcome.findings())
+    return json_object(
+        {
+            "schema": AUDIT_SCHEMA,
+            "exit_code": audit.exit_code,
+            "verdict": audit.verdict,
+            "fail_on": fail_on,
+            "origin": origin,
+            "counts": reading.counts,
+            "checked": reading.outcome.checked,
+            "findings": (one for every in (counted, audit.operand_findings) for one in every),
+            "silenced": audit.merged.silenced(),
+            "operands": operands and operands["nodes"],
+            "misleading": operands and operands["misleading"],
+            "operator": operands and {key: operands[key] for key in _OF_OPERATOR},
+            "comparison": reading.comparison,
+            "inventory": queue_of(reading.inventory),
+            "read": told(reading.outcome.clusters),
+            "assumed": assumed(reading.outcome.clusters),
+            "not_judged": audit.not_judged,
+            "left_out": [
+                {"path": source.path, "why": source.left_out} for source in audit.merged.sources if source.left_out
+            ],
+            "errors": audit.merged.errors,
+        }
+    )
+
+
+def queue_of(inventory: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """Return an inventory in which Pods that wait for the same and are kept from the same stand together.
+
+    Its pending is [{pods: [namespace/name], quantity, message, idle: [{resource, units, nodes, reasons, detail}]}].
+    """
+    if inventory is None:
+        return None
+    return {resource: {**entry, "pending": _queue(entry["pending"])} for resource, entry in inventory.items()}
+
+
+def _queue(pending: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    waiting: Dict[Tuple[int, str, int], Dict[str, Any]] = {}
+    idle: Dict[int, List[Dict[str, Any]]] = {}
+    for pod in pending:
+        # Alike Pods share what they cannot use.
+        shared = id(pod["cannot_use"])
+        if shared not in idle:
+            idle[shared] = _idle_units(pod["cannot_use"])
+        key = (shared, pod["message"], pod["quantity"])
+        entry = {"pods": [], "quantity": pod["quantity"], "message": pod["message"], "idle": idle[shared]}
+        waiting.setdefault(key, entry)["pods"].append(f"{pod['namespace']}/{pod['name']}")
+    return list(waiting.values())
+
+
+def _idle_units(obstacles: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    found: Dict[Tuple[Any, ...], Dict[str, Any]] = {}
+    for one in obstacles:
+        key = (one["resource"], *one["reasons"], one["detail"])
+        entry = {"resource": one["resource"], "units": 0, "nodes": []}
+        entry = found.setdefault(key, {**entry, "reasons": one["reasons"], "detail": one["detail"]})
+        entry["units"] += one["free"]
+        entry["nodes"].append(one["node"])
+    return list(found.values())

@@ -1,0 +1,106 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of an audit as text for people: the verdict, then what is wrong, then what there is.
+
+Private to the collection gpuwl.sandbox.
+"""
+
+import json
+from typing import Any, Dict, Iterator, List, Optional
+
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory_table import inventory_table
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import operand_table
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_report import (
+    fault_lines,
+    left_out_lines,
+    silenced_lines,
+)
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Outcome
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
+
+# So many blocks are shown, and lines of what changes from version to version.
+_MOST_FAULTS = 100
+_MOST_CHANGES = 40
+
+
+def audit_text(
+    verdict: str,
+    outcome: Outcome,
+    operands: Optional[Dict[str, Any]],
+    inventory: Optional[Dict[str, Any]],
+    comparison: Optional[Dict[str, Any]],
+    read: List[str],
+    not_judged: List[Dict[str, Any]],
+    ask_for: str,
+) -> Iterator[str]:
+    """Give the lines.
+
+    outcome: all findings, nodes with one fault together. operands, inventory: as operand_audit and inventory give them, None where they
+    could not be judged. comparison: as operand_comparison.compare_versions gives it, None for none.
+    read: what was read and assumed. not_judged: [{kind, rules, why}]. ask_for: a command whose output would tell more, "" for none.
+    """
+    yield verdict[:1].upper() + one_line(verdict[1:])
+    for error in outcome.errors:
+        yield "Cannot be read: " + one_line(error)
+    faults = outcome.faults()
+    if faults:
+        yield from _heading("FINDINGS")
+    several = len(outcome.names) > 1
+    for at, groups in enumerate(faults[:_MOST_FAULTS]):
+        yield from ([""] if at else [])
+        yield from fault_lines(groups, False, several)
+    if len(faults) > _MOST_FAULTS:
+        yield from ["", f"and {len(faults) - _MOST_FAULTS} more kinds of findings; the JSON report has all of them"]
+    if operands is not None:
+        yield from _heading("OPERANDS")
+        yield from operand_table(operands).split("\n")
+    if inventory:
+        yield from _heading("INVENTORY")
+        yield from inventory_table(inventory).split("\n")
+    if comparison is not None:
+        yield from _heading(f"FROM OPERATOR {comparison['from']} TO {comparison['to']}")
+        yield from map(one_line, _changes(comparison))
+    yield from _heading("WHAT THIS RESTS ON")
+    yield from map(one_line, read)
+    yield from silenced_lines(outcome)
+    yield from left_out_lines(outcome)
+    for one in not_judged:
+        yield one_line(f"Not judged: {', '.join(one['rules'])}, because {one['why']}")
+    if ask_for:
+        yield "Ask for: " + ask_for
+
+
+def _heading(title: str) -> List[str]:
+    return ["", title]
+
+
+def _changes(comparison: Dict[str, Any]) -> Iterator[str]:
+    """Give a line for all nodes for which the same changes."""
+    alike: Dict[str, List[str]] = {}
+    for one in comparison["nodes"]:
+        alike.setdefault("; ".join(_change_words(one)), []).append(one["node"])
+    if not alike:
+        yield "nothing changes for any node"
+    for words, names in list(alike.items())[:_MOST_CHANGES]:
+        yield f"{ranges(names, 8)}: {words}"
+    if len(alike) > _MOST_CHANGES:
+        yield f"and {len(alike) - _MOST_CHANGES} more; the JSON report has all of them"
+    yield from comparison["notes"]
+
+
+def _change_words(one: Dict[str, Any]) -> List[str]:
+    words = []
+    before, after = one["workload"]
+    if before != after:
+        words.append(f"workload {before or 'none'} becomes {after or 'none'}")
+    labels = one["labels"]
+    changed = [f"{key}={value}" for key, value in labels["added"].items()]
+    changed += [f"{key} gone" for key in labels["removed"]]
+    changed += [f"{key} {json.dumps(old)} becomes {json.dumps(new)}" for key, (old, new) in labels["changed"].items()]
+    words += [f"labels: {', '.join(changed)}"] if changed else []
+    sets = [f"{name} comes" for name in one["daemonsets"]["added"]]
+    sets += [f"{name} goes" for name in one["daemonsets"]["removed"]]
+    words += [f"Pods: {', '.join(sets)}"] if sets else []
+    return words + list(one["notes"])
