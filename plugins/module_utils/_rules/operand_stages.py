@@ -7,7 +7,6 @@ Private to the collection gpuwl.sandbox. Source of the form: the variables opera
 operands_stages of the playbook operands.yml. Declarations are what people wrote in YAML, so any value may be of any type.
 """
 
-import copy
 import re
 import textwrap
 from typing import Any, Dict, List
@@ -69,7 +68,7 @@ def operand_stages(stages: Any, nodes: Any, daemonsets: Any) -> List[Dict[str, A
                 "name": stage["name"],
                 "record": "%02d-%s" % (number + 1, stage["name"]),
                 "changes": changes,
-                "nodes": copy.deepcopy(list(present.values())),
+                "nodes": [{**node, "labels": dict(node["labels"])} for node in present.values()],
                 "labels": [_wanted_labels(node, stage) for node in present.values()],
                 "runs": [{"node": name, "daemonsets": running[name]} for name in sorted(running)],
             }
@@ -173,7 +172,12 @@ def _daemonset_errors(daemonsets: Any) -> List[str]:
         wrong = label_errors("selector", one.get("selector"))
         if not wrong and not one.get("selector"):
             wrong = ["selector must name a label, such as {nvidia.com/gpu.deploy.%s: 'true'}" % one["name"]]
-        wrong += wrong_type("tolerations", one.get("tolerations"), list)
+        tolerations = one.get("tolerations")
+        wrong += wrong_type("tolerations", tolerations, list) or [
+            f"tolerations: {shown(entry)} must be a mapping"
+            for entry in tolerations or []
+            if not isinstance(entry, dict)
+        ]
         errors += [f"{where}: {error}" for error in wrong]
     return errors or repeated((one["name"] for one in daemonsets), "DaemonSet name")
 
@@ -203,7 +207,7 @@ def _join(where: str, nodes: Any, present: Dict[str, Node]) -> List[str]:
             present[name] = {
                 "name": name,
                 "labels": labels,
-                "taints": made["taints"],
+                "taints": [dict(taint) for taint in made["taints"]],
                 "capacity": dict(made["capacity"]),
             }
     return errors
@@ -223,11 +227,13 @@ def _apply(stage: Dict[str, Any], present: Dict[str, Node], joining: List[Node])
     errors += _join("nodes", stage.get("nodes"), present)
     changes = [_joined(node) for node in joining + list(stage.get("nodes") or [])] if not errors else []
     for name, labels in (stage.get("labels") or {}).items():
-        errors += _of_known("labels", name, present) or label_errors(f"labels of {name}", labels)
-        errors += [f"labels of {name}: {key} is set by the lab itself" for key in labels or {} if key in OWN_LABELS]
+        wrong = _of_known("labels", name, present) or label_errors(f"labels of {name}", labels)
+        errors += wrong or [
+            f"labels of {name}: {key} is set by the lab itself" for key in OWN_LABELS if key in (labels or {})
+        ]
         if not errors:
             present[name]["labels"].update(labels or {})
-            changes.append(f"{name} gets {_labels(labels)}")
+            changes += [f"{name} gets {_labels(labels)}"] if labels else []
     for name, keys in (stage.get("labels_to_remove") or {}).items():
         errors += _of_known("labels_to_remove", name, present) or wrong_type(f"labels_to_remove of {name}", keys, list)
         for key in (keys or []) if not errors else []:
@@ -237,7 +243,7 @@ def _apply(stage: Dict[str, Any], present: Dict[str, Node], joining: List[Node])
     for name, taints in (stage.get("taints") or {}).items():
         errors += _of_known("taints", name, present) or _join("taints", [{"name": name, "taints": taints}], {})
         if not errors:
-            present[name]["taints"] = list(taints or [])
+            present[name]["taints"] = [dict(taint) for taint in taints or []]
             changes.append(f"{name} is tainted {_taints(taints)}" if taints else f"{name} loses its taints")
     return errors, changes
 
