@@ -117,13 +117,13 @@ def _idle(waiting: List[Dict[str, Any]]) -> List[str]:
     Requests of a series that are kept from the same by the same are told of together.
     """
     grouped: Dict[Tuple[str, str, int, Tuple[str, ...]], List[str]] = {}
+    known: Dict[int, Tuple[str, ...]] = {}
     for pod in waiting:
-        free: Dict[Tuple[str, Tuple[str, ...]], Dict[str, int]] = {}
-        for obstacle in pod["cannot_use"]:
-            free.setdefault((obstacle["resource"], tuple(obstacle["reasons"])), {})[obstacle["node"]] = obstacle["free"]
-        # Another name is what splits an inventory, so it comes first.
-        kinds = sorted(free, key=lambda key: ("name" not in key[1], key))
-        told = tuple(_free_units(resource, reasons, free[resource, reasons]) for resource, reasons in kinds)
+        # Alike Pods may share one list of what they cannot use.
+        shared = id(pod["cannot_use"])
+        if shared not in known:
+            known[shared] = _cannot_use(pod["cannot_use"])
+        told = known[shared]
         if told:
             grouped.setdefault((_family(pod), pod["resource"], pod["quantity"], told), []).append(pod["pod"])
     lines = []
@@ -136,6 +136,16 @@ def _idle(waiting: List[Dict[str, Any]]) -> List[str]:
     if len(lines) > 2 * ROWS:
         lines[2 * ROWS - 1 :] = ["and %d more lines" % (len(lines) - 2 * ROWS + 1)]
     return ["IDLE BESIDE THE QUEUE"] + lines if lines else []
+
+
+def _cannot_use(obstacles: List[Dict[str, Any]]) -> Tuple[str, ...]:
+    """Return a sentence for each name and reason for which something stays free."""
+    free: Dict[Tuple[str, Tuple[str, ...]], Dict[str, int]] = {}
+    for obstacle in obstacles:
+        free.setdefault((obstacle["resource"], tuple(obstacle["reasons"])), {})[obstacle["node"]] = obstacle["free"]
+    # Another name is what splits an inventory, so it comes first.
+    kinds = sorted(free, key=lambda key: ("name" not in key[1], key))
+    return tuple(_free_units(resource, reasons, free[resource, reasons]) for resource, reasons in kinds)
 
 
 def _free_units(resource: str, reasons: Tuple[str, ...], nodes: Dict[str, int]) -> str:
