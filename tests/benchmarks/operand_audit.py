@@ -5,10 +5,11 @@
 
 python tests/benchmarks/operand_audit.py [nodes]     at most twice as long; prints each round, the medians and their ratio
 
-Fetching is what has to be done in any case: Nodes, DaemonSets and Pods as JSON in pages of 500, over one connection, its answers
-read and not kept, in a process of its own with nothing but the standard library. The audit is the module in a process of its own as Ansible runs it
-on the target: start of Python, imports, reading its options, the connection, the lists, the judgement, the result. What
-ansible-playbook adds around every module is in neither. For comparison the module's start alone is printed as well, by a call that lists nothing.
+Fetching is what has to be done in any case: Nodes, DaemonSets and Pods as JSON in pages of 500 over one connection, each page parsed, as its
+continue token is in it, and not kept; in a process of its own with nothing but the standard library. Its bytes alone, unparsed, are printed as
+well. The audit is the module in a process of its own as Ansible runs it on the target: start of Python, imports, reading its options, the
+connection, the lists, the judgement, the result. What ansible-playbook adds around every module is in neither. Of the audit the start alone,
+Python and imports, is printed as well.
 
 Run with .venv's Python, on a machine that is otherwise idle. The cluster is removed at the end.
 """
@@ -46,8 +47,8 @@ MODULE = "ansible_collections.gpuwl.sandbox.plugins.modules.operand_audit"
 
 # The plainest way to have the lists: what a shell script would do with curl.
 FETCH = r"""
-import http.client, re, ssl, sys
-host, port, certificate, key, authority = sys.argv[1:]
+import http.client, json, re, ssl, sys
+how, host, port, certificate, key, authority = sys.argv[1:]
 context = ssl.create_default_context(cafile=authority) if authority else None
 if certificate:
     context.load_cert_chain(certificate, key)
@@ -61,10 +62,13 @@ for path in ("/apis/apps/v1/daemonsets", "/api/v1/nodes", "/api/v1/pods"):
         text = answer.read()
         assert answer.status == 200, text
         size += len(text)
-        found = re.search(rb'"continue":"([^"]+)"', text[:500])
-        if not found:
+        if how == "parsed":
+            more = json.loads(text)["metadata"].get("continue")
+        else:
+            found = re.search(rb'"continue":"([^"]+)"', text[:500])
+            more = found[1].decode() if found else ""
+        if not more:
             break
-        more = found[1].decode()
 print(size)
 """
 
@@ -106,7 +110,9 @@ def objects(nodes: int) -> list[dict[str, object]]:
 
 
 def fill(cluster: control_plane.Cluster, nodes: int) -> None:
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects(nodes)}))
+    cluster.kubectl(
+        "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects(nodes)})
+    )
     began = time.monotonic()
     while True:
         text = cluster.kubectl("get", "daemonsets", "-o", "jsonpath={.items[*].status.numberReady}")
@@ -146,24 +152,29 @@ def measure(cluster: control_plane.Cluster, nodes: int) -> float:
     options = {"kubeconfig": str(cluster.kubeconfig), "_ansible_check_mode": False}
     arguments.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": options}))
     audit = [sys.executable, "-m", MODULE, str(arguments)]
-    fetch = [sys.executable, "-c", FETCH, *fetch_arguments(cluster)]
+    where = fetch_arguments(cluster)
+    fetch, unparsed = ([sys.executable, "-c", FETCH, how, *where] for how in ("parsed", "bytes"))
     start = [sys.executable, "-c", f"import {MODULE}"]
     seconds(audit, environment)  # so that bytecode and kubernetes.core's file of what the server knows are there
-    rounds: dict[str, list[float]] = {"fetch": [], "audit": [], "start": []}
+    rounds: dict[str, list[float]] = {"fetch": [], "audit": [], "start": [], "bytes": []}
     for _round in range(ROUNDS):
         took, size = seconds(fetch, environment)
         rounds["fetch"].append(took)
         took, output = seconds(audit, environment)
         rounds["audit"].append(took)
         rounds["start"].append(seconds(start, environment)[0])
+        rounds["bytes"].append(seconds(unparsed, environment)[0])
         result = json.loads(output)
         assert len(result["nodes"]) == nodes
         assert all(len(node["running"]) == len(OPERANDS) for node in result["nodes"])
         assert result["findings"] == []
         times = ", ".join(f"{name} {values[-1]:.2f} s" for name, values in rounds.items())
         print(f"{times} ({int(size) / 1e6:.1f} MB of JSON)", flush=True)
-    fetched, audited, started = (statistics.median(values) for values in rounds.values())
+    fetched, audited, started, unparsed_took = (statistics.median(values) for values in rounds.values())
     print(f"medians of {ROUNDS}: fetch {fetched:.2f} s, audit {audited:.2f} s, of it {started:.2f} s start")
+    print(
+        f"the bytes alone {unparsed_took:.2f} s, of which the audit takes {audited / unparsed_took:.2f} times as long"
+    )
     print(f"ratio {audited / fetched:.2f}, at most {AT_MOST}")
     return audited / fetched
 

@@ -66,10 +66,12 @@ def seen_object(kind: str, item: Dict[str, Any]) -> Any:
         return seen_node(item)
     if kind != "Pod":
         return item
+    pod = seen_pod(item)
+    if pod:
+        return pod
     # The operator's own Pod tells its version; those of operands tell it by their DaemonSets.
     labels = as_dict(as_dict(item.get("metadata")).get("labels"))
-    is_operator = "gpu-operator" in (labels.get("app"), labels.get("app.kubernetes.io/name"))
-    return seen_pod(item) or (item if is_operator else None)
+    return item if "gpu-operator" in (labels.get("app"), labels.get("app.kubernetes.io/name")) else None
 
 
 class OperandsSeen:
@@ -177,18 +179,21 @@ class OperandsSeen:
             for operand in one.operands:
                 sets.setdefault(operand, []).append(one)
         pods: Dict[Tuple[str, str], List[SeenPod]] = {}
+        running: Dict[str, Set[str]] = {}
         for pod in self._pods.values():
             namespace, name, uid = pod.owner
             owner = titles.get(("", uid)) or titles.get((namespace, name))
             # A Pod of an earlier DaemonSet of the same name is on its way out.
             if owner and (not uid or not owner.uid or owner.uid == uid):
                 pods.setdefault((pod.node, owner.title), []).append(pod)
+                if not pod.why:
+                    running.setdefault(pod.node, set()).update(owner.operands)
         policy = cluster.policy
         made = frozenset(one.operand for one in made_operands(policy, cluster.version)) if policy else frozenset()
         drivers = (
             tuple(self._drivers[name] for name in sorted(self._drivers)) if policy and policy.driver_objects else ()
         )
-        return Scene(cluster, sets, pods, made, drivers)
+        return Scene(cluster, sets, pods, {name: frozenset(every) for name, every in running.items()}, made, drivers)
 
 
 def _disabled(verdicts: List[Verdict], scene: Scene) -> List[Dict[str, str]]:

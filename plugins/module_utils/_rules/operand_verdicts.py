@@ -45,6 +45,7 @@ class Scene(NamedTuple):
     cluster: Cluster
     sets: Dict[str, List[SeenSet]]  # by operand
     pods: Dict[Tuple[str, str], List[SeenPod]]  # by node and DaemonSet's title
+    running: Dict[str, FrozenSet[str]]  # operands of which a Pod runs, by node
     made: FrozenSet[str]  # operands whose DaemonSets the operator makes for its ClusterPolicy
     drivers: Tuple[Dict[str, Any], ...]  # NVIDIADriver objects, where they count
 
@@ -54,7 +55,7 @@ class Scene(NamedTuple):
 
     def runs(self, node: SeenNode, operand: str) -> bool:
         """Say whether a Pod of an operand runs on a node."""
-        return any(not pod.why for one in self.sets.get(operand, ()) for pod in self.pods_of(node, one))
+        return operand in self.running.get(node.name, ())
 
 
 class Missing(NamedTuple):
@@ -93,7 +94,7 @@ class Verdict(NamedTuple):
 
 def judge_node(node: SeenNode, case: Case, scene: Scene) -> Optional[Verdict]:
     """Return the verdict on a node, None for one that has nothing to do with GPUs."""
-    running = sorted(operand for operand in scene.sets if scene.runs(node, operand))
+    running = sorted(scene.running.get(node.name, ()))
     has_operator = scene.cluster.policy is not None
     managed = has_operator and case.present and FAKE_POOL not in case.view.labels
     if not (managed or running or (not has_operator and (case.view.is_gpu_node() or case.view.live))):
