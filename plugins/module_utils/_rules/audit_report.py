@@ -221,11 +221,12 @@ def _written(audit: Audit, form: str, fail_on: str, origin: Dict[str, Any]) -> I
 
 def _read(reading: AuditReading, origin: Dict[str, Any]) -> List[str]:
     """Put into words what was read."""
-    where = (
-        ", ".join(origin["dumps"]) if "dumps" in origin else f"{origin['cluster']}, Kubernetes {origin['kubernetes']}"
-    )
+    if not any(reading.counts.values()):
+        return []
+    where = ", ".join(origin.get("dumps") or [str(origin["cluster"])])
+    where += f", Kubernetes {origin['kubernetes']}" if origin.get("kubernetes") else ""
     counts = ", ".join(f"{kind} ({count})" for kind, count in reading.counts.items() if count)
-    return [f"Read: {where}: {counts or 'nothing'}", *(f"Read: {words}" for words in told(reading.outcome.clusters))]
+    return [f"Read: {where}: {counts}", *(f"Read: {words}" for words in told(reading.outcome.clusters))]
 
 
 def _json(audit: Audit, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:

@@ -42,7 +42,7 @@ def audit_text(
     read: what was read and assumed. not_judged: [{kind, rules, why}]. ask_for: a command whose output would tell more, "" for none.
     """
     yield verdict[:1].upper() + one_line(verdict[1:])
-    for error in outcome.errors:
+    for error in outcome.errors if len(outcome.errors) > 1 else ():  # the verdict has the first
         yield "Cannot be read: " + one_line(error)
     faults = outcome.faults()
     if faults:
@@ -62,14 +62,12 @@ def audit_text(
     if comparison is not None:
         yield from _heading(f"FROM OPERATOR {comparison['from']} TO {comparison['to']}")
         yield from map(one_line, _changes(comparison))
-    yield from _heading("WHAT THIS RESTS ON")
-    yield from map(one_line, read)
-    yield from silenced_lines(outcome)
-    yield from left_out_lines(outcome)
-    for one in not_judged:
-        yield one_line(f"Not judged: {', '.join(one['rules'])}, because {one['why']}")
-    if ask_for:
-        yield "Ask for: " + ask_for
+    rests_on = [*map(one_line, read), *silenced_lines(outcome), *left_out_lines(outcome)]
+    rests_on += [one_line(f"Not judged: {', '.join(one['rules'])}, because {one['why']}") for one in not_judged]
+    rests_on += [f"Ask for: {ask_for}"] if ask_for else []
+    if rests_on:
+        yield from _heading("WHAT THIS RESTS ON")
+        yield from rests_on
 
 
 def _heading(title: str) -> List[str]:
