@@ -24,7 +24,7 @@ def operand_table(audit: Dict[str, Any], width: int = 100) -> str:
     Nodes on which the same is due, runs and is missing share a row.
     """
     parts = [
-        [_heading(audit)],
+        _folded(_heading(audit), width),
         _rows(audit["nodes"], width),
         _listed("OUT OF ORDER", _disorder(audit["nodes"]), width),
         _listed("WHERE THE CLUSTER'S OWN WORD MISLEADS", _misleading(audit["misleading"]), width),
@@ -122,7 +122,9 @@ def _listed(title: str, lines: List[str], width: int) -> List[str]:
     more = len(lines) - _MOST_ROWS
     folded = [title]
     for line in lines[:_MOST_ROWS]:
-        folded += textwrap.wrap(
-            line, max(width, 40), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
+        folded += _folded(line, width)
     return folded + ([f"and {more} more"] if more > 0 else [])
+
+
+def _folded(line: str, width: int) -> List[str]:
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
