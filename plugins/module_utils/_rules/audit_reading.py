@@ -55,7 +55,7 @@ def read_audit(
     sources = read_inputs(paths, _audit_takers(seen, stock), settings.max_size)
     counts = {kind: sum(source.counts.get(kind, 0) for source in sources) for kind in AUDIT_KINDS}
     errors = list(outcome.errors)
-    counted, operands, lacking = None, None, _lacking_kind(seen, counts, settings, live)
+    counted, operands, lacking = None, None, _lacking_kind(counts, settings, live)
     if counts["Pod"] or (live is not None and not live.get("Pod")):
         try:
             counted = stock.counted()
@@ -77,15 +77,14 @@ def _compared(reading: AuditReading, seen: OperandsSeen, versions: Sequence[str]
         return reading._replace(no_comparison=str(error))
 
 
-def _lacking_kind(
-    seen: OperandsSeen, counts: Dict[str, int], settings: Settings, live: Optional[Dict[str, str]]
-) -> str:
+def _lacking_kind(counts: Dict[str, int], settings: Settings, live: Optional[Dict[str, str]]) -> str:
     """Return the kind for want of which operands cannot be judged, "" if they can."""
-    if live is not None:
-        # Without the ClusterPolicy an operator's cluster would be taken for one without an operator.
-        needed = ["Node", "Pod", "DaemonSet"] + ([] if settings.policy else ["ClusterPolicy"])
-        return next((kind for kind in needed if live.get(kind)), "")
-    return str(seen.lacking())
+    if live is None:
+        # A dump without any DaemonSet is one of something else, and not of a cluster that has none.
+        return next((kind for kind in ("Node", "DaemonSet", "Pod") if not counts[kind]), "")
+    # Without the ClusterPolicy an operator's cluster would be taken for one without an operator.
+    needed = ["Node", "Pod", "DaemonSet"] + ([] if settings.policy else ["ClusterPolicy"])
+    return next((kind for kind in needed if live.get(kind)), "")
 
 
 def _audit_takers(seen: OperandsSeen, stock: "_Stock") -> Dict[str, Callable[[Dict[str, Any], Source], None]]:
@@ -148,17 +147,21 @@ class _Stock:
 
     def counted(self) -> Dict[str, Any]:
         """Return the inventory. Pods that wait and are alike are compared with the nodes once."""
-        first: Dict[str, Tuple[str, str]] = {}  # what decides where a Pod may go -> the first that is so
+        first: Dict[
+            str, Tuple[str, str]
+        ] = {}  # what decides where a Pod may go, and the scheduler's word -> the first that is so
         alike: Dict[Tuple[str, str], Tuple[str, str]] = {}
         for name, pod in self._pods.items():
             if not pod["spec"]["nodeName"]:
-                alike[name] = first.setdefault(json.dumps(pod["spec"], sort_keys=True, default=str), name)
+                alike[name] = first.setdefault(
+                    json.dumps([pod["spec"], _message(pod)], sort_keys=True, default=str), name
+                )
         pods = [pod for name, pod in self._pods.items() if alike.get(name, name) == name]
         found = inventory(list(self._nodes.values()), pods)
         for entry in found.values():
             told = {(one["namespace"], one["name"]): one for one in entry["pending"]}
             entry["pending"] = [
-                {**told[alike[name]], "namespace": name[0], "name": name[1], "message": _message(self._pods[name])}
+                {**told[alike[name]], "namespace": name[0], "name": name[1]}
                 for name in sorted(alike)
                 if alike[name] in told
             ]

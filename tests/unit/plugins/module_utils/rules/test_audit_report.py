@@ -1,0 +1,254 @@
+# Copyright (c) gpuwl.sandbox contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One report on a cluster from its dumps: what is told once, what counts, and what was not judged."""
+
+import itertools
+import json
+from xml.etree import ElementTree
+
+import builders
+import pytest
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import inventory
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_reading import read_audit
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_report import AUDIT_FORMATS, audit_reports
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import settings_from
+from operand_builders import FOUND, NOT_CHECKED, OPERATOR_SETS, cluster_policy, gpu_node, operator_sets, pod, pods_on
+
+KINDS = ("Node", "Pod", "DaemonSet", "ClusterPolicy", "NVIDIADriver", "GPUCluster", "ResourceSlice")
+GPUS = {"nvidia.com/gpu": "4"}
+CRASHES = {
+    "phase": "Running",
+    "containerStatuses": [{"name": "main", "ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+}
+
+
+def gpus(name="gpu-1", **options):
+    """A node of the operator's that offers GPUs."""
+    found = gpu_node(name, **{"dcgm": "true", "node_status_exporter": "true", **options})
+    return {**found, "status": {"allocatable": GPUS, "capacity": GPUS}}
+
+
+def save(folder, *objects):
+    flat = [one for given in objects for one in (given if isinstance(given, list) else [given])]
+    path = folder / "dump.json"
+    path.write_text(json.dumps(builders.listed(flat)))
+    return str(path)
+
+
+def told(path, version="26.3.3", ignore=(), policy=None, **options):
+    """(report, JSON document, text, JUnit)."""
+    settings = settings_from("operator", policy, version, list(ignore))
+    report = audit_reports([path], settings, formats=AUDIT_FORMATS, **options)
+    outputs = report["outputs"]
+    return report, json.loads(outputs["json"]), outputs["text"], ElementTree.fromstring(outputs["junit"])
+
+
+def live(**left_out):
+    """What cluster_dump returns of a cluster; by kind, why one was left out."""
+    dumps = [{"kind": kind, "left_out": left_out.get(kind, "")} for kind in KINDS]
+    return {"host": "https://cluster:6443", "kubernetes_version": "v1.37.2", "dumps": dumps}
+
+
+def rules(document):
+    return sorted((one["rule"], one["subject"]["name"]) for one in document["findings"])
+
+
+def test_what_both_parts_find_is_told_once(tmp_path):
+    path = save(
+        tmp_path, gpus(dcgm_exporter="True"), pods_on("gpu-1", ("dcgm-exporter",)), operator_sets(), cluster_policy()
+    )
+    report, document, text, junit = told(path)
+    assert rules(document) == [("operand-label-invalid", "gpu-1")]
+    assert text.count("WARNING operand-label-invalid  1 node: gpu-1\n") == 1
+    assert [one["cause"] for one in document["operands"][0]["missing"]] == ["label-not-true"]
+    assert document["findings"][0]["source"] == path
+    # A warning alone fails nothing.
+    assert (report["exit_code"], len(junit.findall(".//failure")), len(junit.findall(".//testcase"))) == (0, 0, 1)
+
+
+def test_nodes_with_one_fault_are_one_block_and_each_has_its_own_finding(tmp_path):
+    names = [f"gpu-{number:03d}" for number in range(200)]
+    pods = [
+        pod(one, name, status=CRASHES if operand == "gpu-feature-discovery" else None)
+        for name in names
+        for one, operand in OPERATOR_SETS.items()
+    ]
+    path = save(tmp_path, [gpus(name) for name in names], pods, operator_sets(), cluster_policy())
+    report, document, text, junit = told(path)
+    assert text.count("operand-not-running") == 1 and "ERROR operand-not-running  200 nodes: gpu-[000:199]\n" in text
+    assert "kubectl describe -n gpu-operator pod gpu-feature-discovery-gpu-000\n" in text
+    assert rules(document) == [("operand-not-running", name) for name in names]
+    assert all(one["node"] in one["message"] and one["node"] in one["remedy"] for one in document["findings"])
+    failures = {case.get("name"): case.find("failure") for case in junit.iter("testcase")}
+    assert all(name in failures[name].get("message") for name in names)
+    assert (
+        report["verdict"]
+        == "findings (exit code 1): 200 nodes judged, 200 errors, 0 warnings, 0 info (200 nodes with errors or warnings)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes"),
+    [
+        ({}, {"error": 0, "warning": 0, "info": 0, "never": 0}),
+        ({"dcgm_exporter": "false"}, {"error": 0, "warning": 0, "info": 1, "never": 0}),
+        ({"dcgm_exporter": "True"}, {"error": 0, "warning": 1, "info": 1, "never": 0}),
+        ({"device_plugin": ""}, {"error": 1, "warning": 1, "info": 1, "never": 0}),
+    ],
+)
+def test_exit_codes(tmp_path, labels, codes):
+    off = [key.replace("_", "-") for key in labels]
+    path = save(tmp_path, gpus(**labels), pods_on("gpu-1", off), operator_sets(), cluster_policy())
+    for fail_on, code in codes.items():
+        report, document, text, junit = told(path, fail_on=fail_on)
+        assert (report["exit_code"], document["exit_code"]) == (code, code)
+        assert f"(exit code {code})" in text.splitlines()[0]
+        if fail_on != "never":
+            assert bool(junit.findall(".//failure")) == bool(code)
+
+
+def test_no_node_and_unreadable(tmp_path):
+    path = save(tmp_path, builders.pod())
+    for options, code in (({}, 2), ({"fail_on": "never"}, 2)):
+        report, document, text, junit = told(path, **options)
+        assert (report["exit_code"], len(document["errors"])) == (code, 1)
+        assert document["errors"][0] in text.splitlines()[0] and junit.find(".//error") is not None
+    path = save(tmp_path)
+    assert [told(path, require_nodes=wanted)[0]["exit_code"] for wanted in (False, True)] == [0, 3]
+    # What an API server would never have taken does not end the rest.
+    broken = {**builders.pod("p", GPUS), "metadata": {"name": "p", "namespace": ["x"]}}
+    report, document, _text, _junit = told(
+        save(tmp_path, gpus(), broken, pods_on("gpu-1"), operator_sets(), cluster_policy())
+    )
+    assert report["exit_code"] == 2 and document["checked"] == 1 and document["operands"]
+
+
+def test_silenced_findings_of_operands_are_told_and_do_not_count(tmp_path):
+    objects = [gpus("gpu-1", taints=[NOT_CHECKED]), gpus("gpu-2", taints=[NOT_CHECKED])]
+    path = save(tmp_path, objects, operator_sets(("dcgm-exporter",)), cluster_policy(), builders.pod())
+    every = {
+        ("daemonset-missing", "nvidia-dcgm-exporter"),
+        ("operand-tainted-out", "gpu-1"),
+        ("operand-tainted-out", "gpu-2"),
+    }
+    assert set(rules(told(path)[1])) == every
+    for ignore, silent in (
+        (["operand-tainted-out@gpu-2"], {("operand-tainted-out", "gpu-2")}),
+        (["operand-tainted-out", "daemonset-missing@nvidia-dcgm-exporter"], every),
+    ):
+        report, document, text, _junit = told(path, ignore=ignore, fail_on="info")
+        assert set(rules(document)) == every - silent
+        assert {(one["rule"], one["subject"]["name"]) for one in document["silenced"]} == silent
+        assert f"Silenced: {len(silent)} finding" in text and report["exit_code"] == int(silent != every)
+
+
+def test_a_cluster_is_named_and_what_it_has_not_got_is_judged(tmp_path):
+    """In a dump nobody knows whether DaemonSets were saved; in a cluster there are none."""
+    path = save(tmp_path, gpus(), cluster_policy(), builders.pod())
+    _report, document, text, _junit = told(path)
+    assert document["operands"] is None
+    assert "Not judged: operands, because there is no DaemonSet in the dump" in text
+    assert "Ask for: " in told(save(tmp_path, gpus()))[2]
+    path = save(tmp_path, gpus(), cluster_policy(), builders.pod())
+    _report, document, text, junit = told(path, cluster=live())
+    assert {rule for rule, _name in rules(document)} == {"daemonset-missing"} and len(document["findings"]) == 6
+    assert path not in text + json.dumps(document) + ElementTree.tostring(junit, "unicode")
+    assert (document["origin"], document["not_judged"]) == (
+        {"cluster": "https://cluster:6443", "kubernetes": "v1.37.2"},
+        [],
+    )
+    assert "Ask for" not in text and "https://cluster:6443, Kubernetes v1.37.2" in text
+    # An empty cluster, without any Pod, has an inventory too.
+    assert told(save(tmp_path, gpus(), cluster_policy()), cluster=live())[1]["inventory"]["nvidia.com/gpu"]["free"] == 4
+
+
+def test_what_may_not_be_read(tmp_path):
+    why = "the user u may not list it"
+    path = save(tmp_path, gpus(), pods_on("gpu-1"), operator_sets())
+    for kind in ("ClusterPolicy", "NVIDIADriver", "ResourceSlice"):
+        report, document, text, _junit = told(path, cluster=live(**{kind: why}))
+        assert report["exit_code"] == 0 and document["checked"] == 1 and document["inventory"]
+        assert next(one["why"] for one in document["not_judged"] if one["kind"] == kind) == why
+        assert why in text
+        assert (document["operands"] is None) == (kind == "ClusterPolicy")
+    document = told(path, policy={"dcgm": {"enabled": False}}, cluster=live(ClusterPolicy=why))[1]
+    assert [one["missing"] for one in document["operands"]] == [[]]
+    report, document, text, junit = told(path, cluster={"msg": why, "changed": False})
+    assert (report["exit_code"], document["errors"], document["checked"]) == (2, [why], 0)
+    assert (
+        text.splitlines() == [f"Something could not be read (exit code 2): {why}"]
+        and junit.find(".//error") is not None
+    )
+
+
+def test_two_versions_are_compared(tmp_path):
+    system = {f"feature.node.kubernetes.io/system-os_release.{key}": "x" for key in ("ID", "VERSION_ID")}
+    objects = [gpus(f"gpu-{number}", labels=system) for number in range(3)]
+    path = save(tmp_path, objects, pods_on("gpu-0"), operator_sets(), cluster_policy())
+    _report, document, text, _junit = told(path, versions=("26.3", "26.7"))
+    assert [one["node"] for one in document["comparison"]["nodes"]] == ["gpu-0", "gpu-1", "gpu-2"]
+    section = text.partition("FROM OPERATOR 26.3 TO 26.7\n")[2].partition("\n\n")[0].splitlines()
+    assert section[0].startswith("gpu-[0:2]: labels: ") and "nvidia.com/gpu.deploy.client=true" in section[0]
+    assert any("stays away" in line for line in section[1:])
+    _report, document, text, _junit = told(save(tmp_path, objects), versions=("26.3", "26.7"))
+    assert document["comparison"] is None and "Not judged: comparison of versions, because " in text
+
+
+def test_alike_requests_are_explained_as_each_for_itself(tmp_path):
+    """However Pods are grouped meanwhile, the inventory is that of the filter inventory."""
+    nodes = [
+        builders.node(f"n-{at}", None, {"nvidia.com/gpu": "2"}, spec={"taints": [NOT_CHECKED] if at % 2 else []})
+        for at in range(4)
+    ]
+    nodes += [builders.node("vm", None, {"nvidia.com/GA102GL_A10": "2"}), builders.node("cpu", None, {"cpu": "4"})]
+    limits = [
+        {"nvidia.com/gpu": "1"},
+        {"nvidia.com/gpu": "3"},
+        {"nvidia.com/gpu": "1", "nvidia.com/GA102GL_A10": "1"},
+        {"cpu": "1"},
+    ]
+    selectors = [{}, {"zone": "a"}, {"zone": "b"}]
+    pods = [
+        builders.pod(f"p-{at:02d}", asked, message=f"why {at % 2}", nodeSelector=selector)
+        for at, (asked, selector, _again) in enumerate(itertools.product(limits, selectors, range(3)))
+    ]
+    pods += [builders.pod("runs", limits[0], "n-0"), builders.pod("ended", limits[0], "n-1", phase="Succeeded")]
+    pods[4]["metadata"]["namespace"] = "other"
+    path = save(tmp_path, nodes, pods)
+    found = read_audit([path], settings_from("operator")).inventory
+    expected = inventory.inventory(nodes, pods)
+    assert {name: {**entry, "pending": None} for name, entry in found.items()} == {
+        name: {**entry, "pending": None} for name, entry in expected.items()
+    }
+    for name, entry in expected.items():
+        assert entry["pending"] == found[name]["pending"]
+    queue = told(path)[1]["inventory"]["nvidia.com/gpu"]["pending"]
+    assert sorted(name for one in queue for name in one["pods"]) == sorted(
+        f"{one['namespace']}/{one['name']}" for one in expected["nvidia.com/gpu"]["pending"]
+    )
+    assert len(queue) < len(expected["nvidia.com/gpu"]["pending"]) / 1.4
+    assert all(
+        one["units"] == 2 * len(one["nodes"]) - ("n-0" in one["nodes"]) for entry in queue for one in entry["idle"]
+    )
+
+
+def test_a_node_in_two_files_of_a_folder_counts_once(tmp_path):
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    for name in ("a.json", "b.json"):
+        (folder / name).write_text(
+            json.dumps(builders.listed([gpus(), *pods_on("gpu-1"), *operator_sets(), cluster_policy()]))
+        )
+    _report, document, _text, _junit = told(str(folder))
+    assert (document["checked"], len(document["operands"])) == (1, 1)
+    assert document["inventory"]["nvidia.com/gpu"]["allocatable"] == 4
+
+
+def test_words_of_others_keep_to_their_line(tmp_path):
+    name = "n\n\x1b[31m{node}"
+    labels = {**FOUND, "nvidia.com/gpu.deploy.driver": "x\ny"}
+    hostile = {**gpus(), "metadata": {"name": name, "labels": labels}}
+    path = save(tmp_path, hostile, pods_on("x"), operator_sets(), cluster_policy())
+    text = told(path)[2]
+    assert "\x1b" not in text and not [line for line in text.splitlines() if line.startswith(("y", "{node}"))]
