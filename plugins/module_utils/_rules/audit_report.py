@@ -103,7 +103,7 @@ def _audit(
     ignored = [one for one in fresh if _is_silent(one, settings)]
     fresh = [one for one in fresh if not _is_silent(one, settings)]
     at = dict(reading.outcome.judged())
-    groups = list(reading.outcome.groups) + [_single(one, at, "--ignore") for one in ignored]
+    groups = _not_twice(reading.outcome, fresh) + [_single(one, at, "--ignore") for one in ignored]
     merged = reading.outcome._replace(groups=_by_weight(groups + [_single(one, at) for one in fresh]))
     exit_code = merged.exit_code("error" if fail_on == NEVER else fail_on, require_nodes)
     exit_code = 0 if fail_on == NEVER and exit_code == 1 else exit_code
@@ -116,6 +116,21 @@ def _audit(
         exit_code=exit_code,
         verdict=_verdict(merged, exit_code),
     )
+
+
+def _not_twice(outcome: Outcome, fresh: List[Dict[str, Any]]) -> List[Group]:
+    """Return the profile's groups without nodes of which the operands' audit tells the same and more.
+
+    That the toolkit was taken off while GPUs are offered is what toolkit-missing says, which knows what runs without it.
+    """
+    told_better = {one["node"] for one in fresh if one["rule"] == "toolkit-missing"}
+    kept = []
+    for group in outcome.groups:
+        subjects = group.subjects
+        if group.draft.rule == "operand-off" and group.draft.severity == "warning":
+            subjects = [(name, source) for name, source in subjects if name not in told_better]
+        kept += [group._replace(subjects=subjects)] if subjects else []
+    return kept
 
 
 def _is_silent(found: Dict[str, Any], settings: Settings) -> bool:
@@ -231,7 +246,7 @@ def _read(reading: AuditReading, origin: Dict[str, Any]) -> List[str]:
 
 def _json(audit: Audit, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:
     reading, operands = audit.reading, audit.reading.operands
-    counted = (one for one in reading.outcome.findings())
+    profile = reading.outcome._replace(groups=_not_twice(reading.outcome, audit.operand_findings))
     return json_object(
         {
             "schema": AUDIT_SCHEMA,
@@ -241,7 +256,7 @@ def _json(audit: Audit, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:
             "origin": origin,
             "counts": reading.counts,
             "checked": reading.outcome.checked,
-            "findings": (one for every in (counted, audit.operand_findings) for one in every),
+            "findings": (one for every in (profile.findings(), audit.operand_findings) for one in every),
             "silenced": audit.merged.silenced(),
             "operands": operands and operands["nodes"],
             "misleading": operands and operands["misleading"],

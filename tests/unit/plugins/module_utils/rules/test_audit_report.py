@@ -67,6 +67,16 @@ def test_what_both_parts_find_is_told_once(tmp_path):
     assert (report["exit_code"], len(junit.findall(".//failure")), len(junit.findall(".//testcase"))) == (0, 0, 1)
 
 
+def test_a_toolkit_that_was_taken_off_is_told_once(tmp_path):
+    pods = pods_on("gpu-1", ("container-toolkit",))
+    path = save(tmp_path, gpus(container_toolkit="false"), pods, operator_sets(), cluster_policy())
+    report, document, text, _junit = told(path, fail_on="warning")
+    assert rules(document) == [("toolkit-missing", "gpu-1")] and text.count("gpu.deploy.container-toolkit=true") == 1
+    assert report["verdict"].startswith("findings (exit code 1): 1 node judged, 0 errors, 1 warning, 0 info")
+    # Where that does not count, or nothing runs without it, the other one is told.
+    assert rules(told(path, ignore=["toolkit-missing"])[1]) == [("operand-off", "gpu-1")]
+
+
 def test_nodes_with_one_fault_are_one_block_and_each_has_its_own_finding(tmp_path):
     names = [f"gpu-{number:03d}" for number in range(200)]
     pods = [
