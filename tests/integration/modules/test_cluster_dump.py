@@ -86,7 +86,64 @@ def test_what_is_wrong_is_told_before_anything_is_written(modules, tmp_path):
     code, text = modules.playbook([{**task(dumps=dumps), "ignore_errors": True}, absent])
     flat = " ".join(text.split())
     assert code != 0 and "ignored=1" in text and "failed=1" in text and "Traceback" not in text
-    for part in ("dumps[0].kind 'Secret': expected one of Node, Pod, DaemonSet", "dumps[1].namespace 'x'", "is a folder"):
+    for part in (
+        "dumps[0].kind 'Secret': expected one of Node, Pod, DaemonSet",
+        "dumps[1].namespace 'x'",
+        "is a folder",
+    ):
         assert part in flat, text
     assert not (tmp_path / "b").exists()
     assert "does not exist" in flat, text
+
+
+def test_kinds_of_other_groups(modules, cluster, namespace, tmp_path):
+    """A kind whose CRD is not there gives an empty List; one that may not be listed fails, or is left out if it need not be there."""
+    spec = {"containers": [{"name": "c", "image": "x", "env": [{"name": "A", "value": "<b>"}]}]}
+    labels = {"app": "dump"}
+    item = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "dump", "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {**spec, "nodeSelector": {"no": "node"}}},
+        },
+    }
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(item))
+    sets, drivers = tmp_path / "sets.json", tmp_path / "drivers.json"
+    dumps = [
+        {"kind": "daemonsets", "namespace": namespace, "path": str(sets)},
+        {"kind": "NVIDIADriver", "path": str(drivers)},
+    ]
+    first = {**task(dumps=dumps), "register": "first"}
+    told = ["first is changed", "first.dumps[0].served and first.dumps[0].count == 1", "not first.dumps[1].served"]
+    nobody = task(dumps=[{**dumps[0], "required": False}, dumps[1]], impersonate_user="nobody")
+    steps = [
+        first,
+        {"ansible.builtin.assert": {"that": [*told, "first.host is match('https://127.0.0.1:')"]}},
+        {**task(dumps=dumps, impersonate_user="nobody"), "register": "refused", "ignore_errors": True},
+        {"ansible.builtin.assert": {"that": ["'nobody may not list daemonsets.apps' in refused.msg"]}},
+        {**task(dumps=dumps), "register": "again"},
+        {"ansible.builtin.assert": {"that": ["again is not changed"]}},
+    ]
+    code, text = modules.playbook(steps)
+    assert code == 0, text
+    # The controller may have looked at it in between.
+    texts = [sets.read_text(), cluster.kubectl("get", "daemonsets", "-n", namespace, "-o", "json")]
+    steady = [
+        [line for line in one.splitlines() if "resourceVersion" not in line and "eneration" not in line]
+        for one in texts
+    ]
+    assert steady[0] == steady[1] and "\\u003cb\\u003e" in texts[0]
+    assert os.stat(sets).st_mode & 0o777 == 0o600 and json.loads(drivers.read_text())["items"] == []
+    # What an earlier run has left would be taken for this one's.
+    steps = [
+        {**nobody, "check_mode": True, "register": "planned"},
+        {"ansible.builtin.assert": {"that": ["planned is changed", f"'{sets}' is exists"]}},
+        {**nobody, "register": "without"},
+        {"ansible.builtin.assert": {"that": ["without is changed", "'may not list' in without.dumps[0].left_out"]}},
+        {**nobody, "register": "same"},
+        {"ansible.builtin.assert": {"that": ["same is not changed", f"'{sets}' is not exists"]}},
+    ]
+    code, text = modules.playbook(steps, "--diff")
+    assert code == 0 and f"--- {sets}: " in text, text
