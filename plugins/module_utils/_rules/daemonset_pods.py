@@ -90,7 +90,7 @@ def daemonsets_awaited(
             where, there = node["metadata"]["name"], owned.get((uid, node["metadata"]["name"]), [])
             wanted = daemonset_is_due(daemonset, node)
             due += wanted is True
-            if wanted is None and any(daemonset_runs(pod) for pod in there):
+            if wanted is None and any(daemonset_runs(pod) and not _is_replaced(pod, daemonset) for pod in there):
                 kept, wanted = kept + 1, True
             seen = ", ".join(_seen(pod) for pod in there) or "none"
             if wanted and not (len(there) == 1 and daemonset_runs(there[0])):
@@ -112,13 +112,23 @@ def _status_awaited(daemonset: Dict[str, Any], due: int, kept: int) -> List[str]
     if observed < generation:
         return ["that the controller looks at %s, last seen: generation %d of %d" % (name, observed, generation)]
     counts = ["desiredNumberScheduled", "numberReady"]
-    if (daemonset["spec"].get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate":
-        counts.append("updatedNumberScheduled")
+    counts += ["updatedNumberScheduled"] if _rolls(daemonset) else []
     return [
         "%s: %s %d, last seen: %d" % (name, count, due, status.get(count, 0))
         for count in counts
         if not due <= status.get(count, 0) <= due + kept
     ]
+
+
+def _rolls(daemonset: Dict[str, Any]) -> bool:
+    return bool((daemonset["spec"].get("updateStrategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
+
+
+def _is_replaced(pod: Dict[str, Any], daemonset: Dict[str, Any]) -> bool:
+    """Say whether a Pod is of a template before the present one, so that a rolling update ends it wherever it is."""
+    now = (daemonset["metadata"].get("annotations") or {}).get("deprecated.daemonset.template.generation")
+    made = (pod["metadata"].get("labels") or {}).get("pod-template-generation")
+    return _rolls(daemonset) and None not in (now, made) and made != now
 
 
 def _seen(pod: Dict[str, Any]) -> str:

@@ -115,7 +115,7 @@ def refused(lab, **variables):
     played = lab.play(**variables)
     assert played.rc != 0 and "Traceback" not in played.output
     assert (sorted(lab.folder.rglob("*")), lab.times()) == (before, times)
-    (said,) = [block for block in played.output.split("\nfatal: ")[1:]]
+    (said,) = played.output.split("\nfatal: ")[1:]
     return " ".join(said.partition("PLAY RECAP")[0].split())
 
 

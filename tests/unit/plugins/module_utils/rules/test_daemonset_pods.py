@@ -119,6 +119,14 @@ def test_awaited(nodes, one, pods, awaited):
     assert daemonsets_awaited(nodes, [one], pods) == [awaited]
 
 
+def test_an_update_ends_what_a_taint_would_have_left():
+    one, old = daemonset(0), pod("a", labels={"pod-template-generation": "1"})
+    one["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "2"}
+    assert daemonsets_awaited([node("a", **TAINTED)], [one], [old]) == ["that driver leaves a, last seen: Running"]
+    one["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    assert daemonsets_awaited([node("a", **TAINTED)], [one], [old]) == []
+
+
 def test_a_pod_of_somebody_elses_does_not_count():
     foreign = pod("a")
     foreign["metadata"]["ownerReferences"][0]["uid"] = "other"
