@@ -138,13 +138,28 @@ def refused(lab, **variables):
             {"control_plane_provider": "existing"},
             "control_plane_provider is existing, and this playbook makes and removes a whole cluster",
         ),
+        (
+            {"control_plane_provider": "kind", "environment": {"K8S_AUTH_HOST": "https://127.0.0.1:1"}},
+            "K8S_AUTH_HOST in the environment would lead tasks to another cluster than kind's. Unset it.",
+        ),
         ({"control_plane_root": "/tmp/elsewhere"}, "control_plane_root and control_plane_kubeconfig are for lab.yml"),
         (
             {"operands_stages": [{"name": "A b"}, {"name": "b", "typo": 1}]},
             "operands_stages[0]: name must be small letters, digits and inner dashes",
         ),
     ],
-    ids=["relative", "no-text", "file", "below-a-file", "comma", "the-labs", "existing", "control-plane", "stages"],
+    ids=[
+        "relative",
+        "no-text",
+        "file",
+        "below-a-file",
+        "comma",
+        "the-labs",
+        "existing",
+        "kind-elsewhere",
+        "control-plane",
+        "stages",
+    ],
 )
 def test_what_is_refused_is_refused_in_one_line(lab, variables, words):
     file = lab.folder / "a file"
