@@ -91,6 +91,7 @@ def test_a_cluster_is_kept_until_it_is_removed(lab):
 
 
 def test_a_stage_that_fails_takes_the_cluster_down_and_says_what_was_awaited(lab):
+    # Whether the one that was kept is there yet or not: each run begins without a cluster.
     full = [{"name": "full", "nodes": [{"name": "own-2", "labels": {LABEL: "true"}, "capacity": {"pods": "0"}}]}]
     played = lab.play(operands_stages=OWN["operands_stages"][:1] + full, operands_timeout=5)
     assert played.rc != 0 and "Traceback" not in played.output
@@ -101,7 +102,9 @@ def test_a_stage_that_fails_takes_the_cluster_down_and_says_what_was_awaited(lab
     assert (lab.processes(), lab.left()) == ([], [])
 
 
-def test_on_kind_the_same_is_seen(lab):
+def test_on_kind_the_same_is_seen(make_lab):
+    lab = make_lab()
+    lab.declared = OWN
     played = lab.run("--diff", control_plane_provider="kind", environment=lab.stand_in_for_kind())
     assert runs(lab) == RUNS, played.output[-3000:]
     # These are of the stand-in's kubectl, and of the module that asks kind's API server whose cluster it is.
