@@ -60,18 +60,21 @@ def entry(kind: str, api_version: str, item: dict[str, Any], with_digest: bool) 
     whole = {**item, "apiVersion": api_version, "kind": kind, "metadata": metadata}
     # Each line stands two levels deep. Within a string a newline is written out.
     text = json.dumps(whole, indent=4, sort_keys=True, ensure_ascii=False).replace("\n", "\n        ")
+    # Go escapes these in every JSON string; outside of strings JSON has none of them.
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return Entry(_key(item), text, _digest(whole) if with_digest else b"")
 
 
 def render(entries: Iterable[Entry]) -> str:
     """The text of a dump, a List, as kubectl prints it."""
-    items = ",\n        ".join(one.text for one in entries)
-    inside = f"[\n        {items}\n    ]" if items else "[]"
-    text = f'{{\n    "apiVersion": "v1",\n    "items": {inside},\n    "kind": "List",\n    "metadata": {{\n        "resourceVersion": ""\n    }}\n}}\n'
-    # Go escapes these in every JSON string; outside of strings JSON has none of them.
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    # Joined in one go: a dump may be large, and so is each copy of it.
+    pieces = ['{\n    "apiVersion": "v1",\n    "items": [']
+    for one in entries:
+        pieces += [",\n        " if len(pieces) > 1 else "\n        ", one.text]
+    pieces.append("\n    ]" if len(pieces) > 1 else "]")
+    pieces.append(',\n    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
+    return "".join(pieces)
 
 
 def _key(item: dict[str, Any]) -> str:
