@@ -96,7 +96,7 @@ def next_state(before: Dict[str, Any], change: Dict[str, Any], version: str) -> 
     moved = (
         policy is not None
         and not (around and around.gpu_cluster)
-        and _is_noticed(nodes, changed, after, change, around)
+        and _is_noticed(nodes, changed, after, change, policy != before.get("cluster_policy"), around)
     )
     if moved and around:
         # What the DaemonSet controller did and what the operator writes settle together.
@@ -111,7 +111,7 @@ def next_state(before: Dict[str, Any], change: Dict[str, Any], version: str) -> 
         rules.append(FROZEN)
     elif around and not moved:
         rules.append(WAITS if around.version >= (26, 7) else UNNOTICED)
-    elif around and not _is_default_followed(around, after):
+    elif around and not _is_default_followed(around, old, after):
         certain = False
         rules.append(DEFAULT_RACE)
     return _state(before, version, policy, change, after, made, certain, moved, rules)
@@ -265,6 +265,7 @@ def _is_noticed(
     changed: Dict[str, _Node],
     after: Dict[str, _Node],
     change: Dict[str, Any],
+    is_new_policy: bool,
     around: Optional[Surrounding],
 ) -> bool:
     """Say whether the operator goes through the nodes after this.
@@ -274,7 +275,7 @@ def _is_noticed(
     if around is None:
         return False
     if (
-        POLICY in change
+        is_new_policy
         or OPERATOR in change
         or any(item.get("kind") == "NVIDIADriver" for item in change.get(OBJECTS) or ())
     ):
@@ -287,6 +288,8 @@ def _is_noticed(
             return True
     if around.version >= (26, 7):
         return any(_drivers(node) - _drivers(old.get(name)) for name, node in after.items())
+    if DAEMONSETS in change:
+        return True
     # The status of a DaemonSet that gains or loses a Pod changes.
     names = {*old, *after}
     return any(_pods_of(old.get(name)) != _pods_of(after.get(name)) for name in names)
@@ -317,12 +320,17 @@ def _drivers(node: Optional[_Node]) -> Set[str]:
     return {name for name in _pods_of(node) if "-driver-" in name}
 
 
-def _is_default_followed(around: Surrounding, nodes: Dict[str, _Node]) -> bool:
-    """Say whether every node's workload is certain."""
-    return all(
-        workload_of(node.labels, around.policy, around.version).certain
+def _is_default_followed(around: Surrounding, old: Optional[Surrounding], nodes: Dict[str, _Node]) -> bool:
+    """Say whether every node's workload is certain: the default container is too, if it was the default before."""
+    is_kept = old is None or old.policy.default == around.policy.default
+    found = [
+        workload_of(node.labels, around.policy, around.version)
         for node in nodes.values()
         if is_found(node.labels) and not operands_disabled(node.labels)
+    ]
+    return all(
+        one.certain and (is_kept or around.version < (26, 7) or one.reason in ("label", "sandbox-disabled"))
+        for one in found
     )
 
 

@@ -3494,7 +3494,9 @@ def read_policy(given: Any) -> Policy:
     """
     if not isinstance(given, dict):
         raise PolicyError(f"the ClusterPolicy is {_words(given)}, expected an object or its spec")
-    whole = "spec" in given or given.get("kind") == "ClusterPolicy"
+    if given.get("kind", "ClusterPolicy") != "ClusterPolicy":
+        raise PolicyError(f"it is of kind {_words(given['kind'])}, expected one ClusterPolicy or its spec")
+    whole = "spec" in given or "kind" in given
     spec = _section(given, "spec", "") if whole else given
     metadata = _section(given, "metadata", "") if whole else {}
     sandbox = _section(spec, "sandboxWorkloads")

@@ -19,6 +19,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_step
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operator_records import (
     ACTIONS,
     BY_ID,
+    RECORDS,
     STEPS,
     other_objects,
     title,
@@ -205,6 +206,15 @@ def test_a_deleted_daemonset_is_made_again(version):
     before = live(version)
     state = walk(version, {"(daemonsets)": {PLUGIN_DAEMONSET: None}}, state=before)
     assert essence(state) == essence(before)
+    # Before 26.7 that is an occasion to go through the nodes too.
+    lost = walk(version, {"a": {DCGM: None}}, {"(daemonsets)": {PLUGIN_DAEMONSET: None}}, state=before)
+    assert (DCGM in node(lost, "a")["labels_out"]) == (version != "26.7.0")
+
+
+def test_a_patch_that_changes_nothing_is_no_occasion():
+    lost = walk("26.7.0", {"a": {DCGM: None}}, state=live("26.7.0"))
+    state = walk("26.7.0", {"(cluster policy)": {"dcgm": {"enabled": False}}}, state=lost)
+    assert DCGM not in node(state, "a")["labels_out"]
 
 
 @pytest.mark.parametrize("effect, stays", [("NoSchedule", True), ("NoExecute", False), ("PreferNoSchedule", True)])
@@ -222,6 +232,8 @@ def test_only_26_7_may_leave_a_node_on_the_old_default(version):
     state = walk(version, change, state=live(version))
     assert state["certain"] == (version != "26.7.0")
     assert (DEFAULT_RACE in state["rules"]) == (version == "26.7.0")
+    back = walk(version, {"(cluster policy)": {"sandboxWorkloads": {"defaultWorkload": "container"}}}, state=state)
+    assert back["certain"] == (version != "26.7.0")
     labelled = walk(version, {name: {WORKLOAD: "container"} for name in ("a", "b")}, change, state=live(version))
     assert labelled["certain"]
 
@@ -232,3 +244,14 @@ def test_a_conflicting_gpu_cluster_freezes_labels():
     frozen = walk("26.7.0", {"a": {WORKLOAD: "vm-vgpu"}}, {"(operator)": "restarted"}, state=state)
     assert not frozen["moved"]
     assert PLUGIN_DAEMONSET in node(frozen, "a")["pods"]
+
+
+def test_what_depended_on_timing_is_not_called_certain():
+    racing = [record for record in RECORDS if record["timing_dependent"] and "previous" in record]
+    assert len(racing) > 10
+    for record in racing:
+        before = {**BY_ID[record["operator_version"], record["previous"]], "objects": []}
+        change = record.get("changes") or ACTIONS[record["action"]]
+        after = next_state(before, change, record["operator_version"])
+        if essence(after) != essence(record):
+            assert not after["certain"], title(record)
