@@ -20,6 +20,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_effec
     PodsThere,
     policy_effects,
 )
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_summary import WITHOUT_TOOLKIT
 
 RESOURCE = "clusterpolicies.nvidia.com"
 NOTHING = "Nothing was written."
@@ -67,6 +68,8 @@ def find(api: Api, sections: dict[str, bool], operator: str) -> PolicySwitch:
         notes.append(
             "driver.useNvidiaDriverCRD is true: the drivers of NVIDIADriver objects don't follow driver.enabled"
         )
+    if policy and changed.get("toolkit") is False and sections.get("devicePlugin", policy.is_enabled("devicePlugin")):
+        notes.append(WITHOUT_TOOLKIT)
     return PolicySwitch(item, sections, changed, policy if acts else None, tuple(notes))
 
 

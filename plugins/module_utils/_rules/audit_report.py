@@ -8,7 +8,7 @@ the profile, which knows the operands that are switched off too.
 """
 
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_reading import AuditReading, read_audit
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_text import audit_text
@@ -33,6 +33,7 @@ NEVER = "never"  # no finding makes the exit code 1
 _SUITE = "gpuwl audit"
 _CODES = {0: "all is well", 1: "findings", 2: "something could not be read", 3: "no node to judge"}
 _OF_OPERATOR = ("operator", "operator_version", "version_source", "disabled")
+_TOOLKIT_OFF = ("operand-off", "warning")  # of the operands only the toolkit weighs so much
 # A finding about a DaemonSet names there the nodes that lack it.
 _NODES = "nodes"
 # What differs from node to node in one fault: which Pod it is.
@@ -121,14 +122,18 @@ def _audit(
 def _not_twice(outcome: Outcome, fresh: List[Dict[str, Any]]) -> List[Group]:
     """Return the profile's groups without nodes of which the operands' audit tells the same and more.
 
-    That the toolkit was taken off while GPUs are offered is what toolkit-missing says, which knows what runs without it.
+    That a label was taken off which something that runs there needs is what the rules on the order of operands say.
     """
-    told_better = {one["node"] for one in fresh if one["rule"] == "toolkit-missing"}
+    told: Dict[Any, Set[str]] = {}
+    for one in fresh:
+        if one["rule"] in ("toolkit-missing", "operand-out-of-order"):
+            told.setdefault(one["node"], set()).update(one["evidence"])
     kept = []
     for group in outcome.groups:
         subjects = group.subjects
-        if group.draft.rule == "operand-off" and group.draft.severity == "warning":
-            subjects = [(name, source) for name, source in subjects if name not in told_better]
+        if group.draft.rule == "deploy-label-missing" or (group.draft.rule, group.draft.severity) == _TOOLKIT_OFF:
+            fields = {field for field, _value in group.draft.evidence}
+            subjects = [(name, source) for name, source in subjects if not fields <= told.get(name, set())]
         kept += [group._replace(subjects=subjects)] if subjects else []
     return kept
 
@@ -187,7 +192,10 @@ def _verdict(outcome: Outcome, exit_code: int) -> str:
     words += f" ({len(bad)} {plural('node', len(bad))} with errors or warnings)" if bad else ""
     if outcome.errors:
         words = one_line(outcome.errors[0]) + (f", and {len(outcome.errors) - 1} more" if outcome.errors[1:] else "")
-    return f"{_CODES[exit_code]} (exit code {exit_code}): {words}"
+    code = _CODES[exit_code]
+    if exit_code == 0 and (counts["error"] or counts["warning"]):
+        code = "nothing that counts as a failure"
+    return f"{code} (exit code {exit_code}): {words}"
 
 
 def _not_judged(reading: AuditReading, live: Optional[Dict[str, str]]) -> List[Dict[str, Any]]:

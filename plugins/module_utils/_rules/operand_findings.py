@@ -9,6 +9,7 @@ the same words; the rules here need Pods and DaemonSets. Sources: with each rule
 
 from typing import Any, Dict, Iterable, List, Tuple
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import is_tolerated
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, SEVERITIES, Draft, finding
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges, shell_names, shell_word
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_chain import PLUGIN, TOOLKIT
@@ -34,6 +35,9 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_labe
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_profile import judge_cluster, judge_operator
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import DEPLOY_PREFIX, OPERANDS_SWITCH
+
+# Taints that Kubernetes itself puts on a node which is not well.
+_OF_HEALTH = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def findings_of(verdicts: List[Verdict], scene: Scene) -> List[Dict[str, Any]]:
@@ -99,7 +103,9 @@ def _of_labels(verdict: Verdict) -> List[Draft]:
         message = f'not running, as the deploy label is empty and only "true" starts an operand: {", ".join(untold)}'
         remedy = f"kubectl label node {NODE} " + " ".join(key + "=true" for key in keys) + " --overwrite"
         drafts.append(draft("operand-label-invalid", "warning", message, remedy, case.view.evidence(*keys)))
-    absent = [one.operand for one in lacking if one.cause == LABEL_ABSENT]
+    # What runs without an operand says better than this that the operand's label is gone.
+    needed = {one.needs for one in verdict.out_of_order}
+    absent = [one.operand for one in lacking if one.cause == LABEL_ABSENT and one.operand not in needed]
     behind = [one for one in judge_deploy_labels(case) if one.rule == "operator-behind"] if verdict.managed else []
     if absent and not behind:
         is_partial = any(case.view.deploy(operand) is not None for operand in verdict.due)
@@ -123,8 +129,13 @@ def _tainted(verdict: Verdict, scene: Scene) -> List[Draft]:
         + f"kubectl taint node {NODE} "
         + " ".join(shell_word(f"{key}:{effect}") + "-" for key, _value, effect in taints)
     )
-    if verdict.managed:
-        remedy = tolerate(scene.cluster.policy, taints)
+    policy = scene.cluster.policy
+    if any(key.startswith(_OF_HEALTH) for key, _value, _effect in taints):
+        remedy = f"See why the node is not healthy: kubectl describe node {NODE}"
+    elif verdict.managed and policy and all(is_tolerated(taint, policy.tolerations) for taint in taints):
+        remedy = "The ClusterPolicy tolerates it, and the DaemonSets do not yet: see what holds the operator up: kubectl get clusterpolicies.nvidia.com -o yaml"
+    elif verdict.managed:
+        remedy = tolerate(policy, taints)
     evidence = {"spec.taints": words, "DaemonSets": sorted(one.title for one in sets)}
     return [_plain(draft("operand-tainted-out", "warning", message, remedy, {}), evidence)]
 
@@ -196,9 +207,11 @@ def _evidence(verdict: Verdict, cases: Iterable[Disorder]) -> Dict[str, Any]:
 def _bring(needed: Iterable[str], verdict: Verdict) -> str:
     """Return how needed operands come to run: by their labels, or else as the finding about each of them says."""
     keys = [DEPLOY_PREFIX + one for one in sorted(needed) if verdict.node.labels.get(DEPLOY_PREFIX + one) != "true"]
+    if any("paused-for-" in str(verdict.node.labels.get(key)) for key in keys):
+        return "Nothing while the change is under way that the pause is for; if that is over, end the pause as the finding about it says"
     if keys:
         return f"kubectl label node {NODE} " + " ".join(key + "=true" for key in keys) + " --overwrite"
-    plugin = relabel(DEPLOY_PREFIX + PLUGIN, "false")
+    plugin = relabel(DEPLOY_PREFIX + verdict.case.plugin(), "false")
     return f"See to {', '.join(sorted(needed))} first, as the finding about it says; until then no Pod is placed here after: {plugin}"
 
 

@@ -26,7 +26,7 @@ def not_running(pod: Dict[str, Any]) -> Tuple[str, bool]:
     if isinstance(metadata, dict) and metadata.get("deletionTimestamp"):
         return "it is being deleted", False
     if phase == "Running":
-        return _unready(status)
+        return _unready(pod, status)
     if phase == "Pending":
         return _pending(pod, status)
     if phase == "Succeeded":
@@ -35,28 +35,28 @@ def not_running(pod: Dict[str, Any]) -> Tuple[str, bool]:
     return _with_message(words, status), False
 
 
-def _unready(status: Dict[str, Any]) -> Tuple[str, bool]:
+def _unready(pod: Dict[str, Any], status: Dict[str, Any]) -> Tuple[str, bool]:
     """Return what keeps a Running Pod from being ready."""
     containers = _list_of(status.get("containerStatuses"))
-    if containers and all(one.get("ready") is True for one in containers):
-        return "", False
     for one in containers:
         if one.get("ready") is not True:
             return _container_words("", one) or (f"container {one.get('name')} runs and is not ready", True)
     ready = next((one for one in _list_of(status.get("conditions")) if one.get("type") == "Ready"), None)
-    if ready is not None and ready.get("status") != "True":
-        return _with_message("it is not ready", ready), True
-    return "", False
+    if ready is None or ready.get("status") == "True":
+        return "", False
+    sidecars = _sidecars(pod)
+    if any(one.get("name") in sidecars and one.get("ready") is not True for one in _inits(status)):
+        return "", False
+    # When a kubelet is lost, the node's controller writes this into its Pods, and their containers stay as they were.
+    return _with_message("it is not ready", ready), not containers
 
 
 def _pending(pod: Dict[str, Any], status: Dict[str, Any]) -> Tuple[str, bool]:
     scheduled = next((one for one in _list_of(status.get("conditions")) if one.get("type") == "PodScheduled"), {})
     if scheduled.get("status") == "False":
         return _with_message("it is not scheduled", scheduled), False
-    spec = pod.get("spec")
-    started = _list_of(spec.get("initContainers")) if isinstance(spec, dict) else []
-    sidecars = [one.get("name") for one in started if one.get("restartPolicy") == "Always"]
-    inits = [one for one in _list_of(status.get("initContainerStatuses")) if one.get("name") not in sidecars]
+    sidecars = _sidecars(pod)
+    inits = [one for one in _inits(status) if one.get("name") not in sidecars]
     done = [one for one in inits if _exit_code(one) == 0]
     for one in inits:
         if _exit_code(one) != 0:
@@ -67,6 +67,17 @@ def _pending(pod: Dict[str, Any], status: Dict[str, Any]) -> Tuple[str, bool]:
         if told:
             return told
     return _with_message("it is being started", status), True
+
+
+def _sidecars(pod: Dict[str, Any]) -> List[Any]:
+    """Return the names of init containers that run on."""
+    spec = pod.get("spec")
+    started = _list_of(spec.get("initContainers")) if isinstance(spec, dict) else []
+    return [one.get("name") for one in started if one.get("restartPolicy") == "Always"]
+
+
+def _inits(status: Dict[str, Any]) -> List[Dict[str, Any]]:
+    return _list_of(status.get("initContainerStatuses"))
 
 
 def _exit_code(container: Dict[str, Any]) -> Optional[int]:

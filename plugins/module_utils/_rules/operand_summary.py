@@ -18,7 +18,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_switc
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import DEPLOY_PREFIX
 
 _MOST_RUNS = 10
-_WITHOUT_TOOLKIT = (
+WITHOUT_TOOLKIT = (
     "device-plugin goes on without container-toolkit: Pods are sent there and get no GPU, unless the host's container runtime was set up for it"
     " by other means; take device-plugin out as well"
 )
@@ -84,7 +84,7 @@ def notes_of(
         changed = changed or bool(outs)
         texts = list(one.notes)
         if "container-toolkit" in outs and one.settled.get(DEPLOY_PREFIX + "device-plugin") == "true":
-            texts.append(_WITHOUT_TOOLKIT)
+            texts.append(WITHOUT_TOOLKIT)
         for text in texts:
             alike.setdefault(text, []).append(node["name"])
     notes = [f"{ranges(names, _MOST_RUNS)}: {text}" for text, names in alike.items()]

@@ -53,7 +53,7 @@ def _rows(nodes: List[Dict[str, Any]], width: int) -> List[str]:
     alike: Dict[Tuple[Any, ...], List[str]] = {}
     for node in nodes:
         missing = tuple((one["operand"], one["cause"]) for one in node["missing"])
-        key = (node["workload"], len(node["due"]), len(set(node["due"]) & set(node["running"])), missing)
+        key = (node["workload"], len(node["due"]), len(node["running"]), missing)
         alike.setdefault(key, []).append(node["node"])
     if not alike:
         return []

@@ -108,7 +108,7 @@ RULES = {
     "aud-taint": {"operand-tainted-out"},
     "aud-set": set(),
     "aud-pod": {"operand-not-running"},
-    "aud-order": {"toolkit-missing", "deploy-label-missing"},
+    "aud-order": {"toolkit-missing"},
     "aud-whole": set(),
     None: {"daemonset-missing", "second-cluster-policy"},
 }
@@ -184,7 +184,7 @@ def test_the_lab_stage_by_stage(modules, lab):
     lab.await_running(*first, *second)
     result = audit(modules)
     assert result["operator"] is False
-    assert told(result, "lab-1", "lab-2") == {"lab-1": set(), "lab-2": {"deploy-label-missing", "operand-out-of-order"}}
+    assert told(result, "lab-1", "lab-2") == {"lab-1": set(), "lab-2": {"operand-out-of-order"}}
     assert [one["needs"] for one in of(result, "lab-2")["out_of_order"]] == ["driver"]
 
     shell(lab.cluster, next(one["remedy"] for one in result["findings"] if one["node"] == "lab-2"))

@@ -6,6 +6,7 @@
 import copy
 
 import pytest
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import operand_table
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import AUDIT, RULE_PAGES
 from operand_builders import (
     CHAIN,
@@ -111,6 +112,19 @@ def test_taints_that_keep_no_daemonset_away_are_no_cause(taint):
 def test_a_pod_that_runs_in_spite_of_a_later_taint_counts_as_running():
     result = in_operator(taints=[NOT_CHECKED])
     assert only_node(result)["missing"] == [] and result["findings"] == []
+
+
+@pytest.mark.parametrize("key", ["node.kubernetes.io/not-ready", "node.cloudprovider.kubernetes.io/uninitialized"])
+def test_a_taint_of_a_node_that_is_not_well_is_not_to_be_tolerated(key):
+    (found,) = in_operator(ON, taints=[{"key": key, "effect": "NoSchedule"}])["findings"]
+    assert found["rule"] == "operand-tainted-out"
+    assert found["remedy"] == "See why the node is not healthy: kubectl describe node gpu-1"
+
+
+def test_a_taint_that_the_policy_tolerates_already_is_the_operators_affair():
+    policy = cluster_policy(daemonsets={"tolerations": [{"key": "dedicated", "operator": "Exists"}]})
+    (found,) = in_operator(ON, taints=[NOT_CHECKED], policy=policy)["findings"]
+    assert "see what holds the operator up" in found["remedy"]
 
 
 def test_a_daemonset_that_is_not_there():
@@ -237,6 +251,27 @@ def test_nodes_for_virtual_machines():
         ("warning", "operand-out-of-order", "gpu-1"),
     ]
 
+    # What keeps Pods away is the plugin of this node's use.
+    order = next(one for one in result["findings"] if one["rule"] == "operand-out-of-order")
+    assert "nvidia.com/gpu.deploy.sandbox-device-plugin=false" in order["remedy"]
+
+
+def test_a_pause_is_not_to_be_ended_for_the_sake_of_the_order():
+    result = in_operator(("container-toolkit",), container_toolkit="paused-for-driver-upgrade")
+    assert [one["rule"] for one in result["findings"] if "Nothing" in one["remedy"]] == ["toolkit-missing"]
+    assert not any(
+        "container-toolkit=true" in one["remedy"] for one in result["findings"] if one["rule"] == "toolkit-missing"
+    )
+
+
+def test_what_runs_on_a_node_that_is_not_the_operators_is_counted():
+    labelled = node("cpu-1", labels_of(("driver",)))
+    result = audit(
+        cluster_policy(), operator_sets(), labelled, [pod("nvidia-driver-daemonset", "cpu-1")], version="26.3"
+    )
+    assert (only_node(result)["due"], only_node(result)["running"]) == ([], ["driver"])
+    assert "cpu-1  container    0    1" in operand_table(result)
+
 
 def test_dra_nodes_are_not_judged():
     labels = {**FOUND, DEPLOY + "dra-driver": "true"}
@@ -257,7 +292,8 @@ def test_an_annotation_with_a_reason_silences_a_rule_on_its_node():
 def test_a_device_plugin_without_the_toolkit_is_an_error_and_comes_first():
     result = in_operator(("container-toolkit",), container_toolkit=None)
     assert pairs(only_node(result))[0] == ("device-plugin", "container-toolkit")
-    assert rules(result) == [("error", "toolkit-missing", "gpu-1"), ("warning", "deploy-label-missing", "gpu-1")]
+    # That the toolkit's label is gone is not told twice.
+    assert rules(result) == [("error", "toolkit-missing", "gpu-1")]
     first = result["findings"][0]
     assert "nothing reports" in first["message"]
     assert first["remedy"] == "kubectl label node gpu-1 nvidia.com/gpu.deploy.container-toolkit=true --overwrite"
@@ -340,10 +376,7 @@ def test_the_labs_two_nodes_of_which_one_has_the_driver():
     assert first["running"] == first["due"] == sorted(CHAIN) and not first["missing"]
     assert causes(second) == {"driver": "label-absent"} and pairs(second) == [("container-toolkit", "driver")]
     assert result["operator"] is False and result["operator_version"] is None
-    assert rules(result) == [
-        ("warning", "deploy-label-missing", "gpu-2"),
-        ("warning", "operand-out-of-order", "gpu-2"),
-    ]
+    assert rules(result) == [("warning", "operand-out-of-order", "gpu-2")]
 
 
 def test_the_labs_driver_that_is_off_on_purpose():

@@ -27,6 +27,16 @@ CASES = [
     ({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}, "", False),
     ({"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}, "it is not ready", True),
     (
+        # What is left of a Pod whose node's kubelet is lost.
+        {
+            "phase": "Running",
+            "containerStatuses": [container(True, running={})],
+            "conditions": [{"type": "Ready", "status": "False", "reason": "NodeLost"}],
+        },
+        "it is not ready: NodeLost",
+        False,
+    ),
+    (
         {"phase": "Running", "containerStatuses": [container(running={})]},
         "container main runs and is not ready",
         True,
