@@ -50,6 +50,7 @@ def read_audit(
     it was; then what is not there is not in the cluster. None where nobody knows of what the dumps are.
     versions: two of the operator to compare, or none.
     """
+    settings = settings._replace(saw_slices=live is not None and live.get("ResourceSlice") == "")
     outcome = check_paths(paths, settings)
     seen, stock = OperandsSeen(settings.policy, settings.version), _Stock()
     sources = read_inputs(paths, _audit_takers(seen, stock), settings.max_size)

@@ -33,6 +33,7 @@ NEVER = "never"  # no finding makes the exit code 1
 _SUITE = "gpuwl audit"
 _CODES = {0: "all is well", 1: "findings", 2: "something could not be read", 3: "no node to judge"}
 _OF_OPERATOR = ("operator", "operator_version", "version_source", "disabled")
+_CAUSES = ("operand-tainted-out", "operand-not-running")  # of a node that offers nothing
 _TOOLKIT_OFF = ("operand-off", "warning")  # of the operands only the toolkit weighs so much
 # A finding about a DaemonSet names there the nodes that lack it.
 _NODES = "nodes"
@@ -45,6 +46,7 @@ class Audit(NamedTuple):
     """What an audit found, ready to be written down."""
 
     reading: AuditReading
+    profile: Outcome  # of the profile operator, without what the audit of operands tells better
     merged: Outcome  # every finding that counts, a group each where it came from the audit of operands
     grouped: Outcome  # the same for people: nodes with one fault together
     operand_findings: List[Dict[str, Any]]  # those that the profile does not tell too
@@ -103,23 +105,55 @@ def _audit(
     fresh = [one for one in found if (one["rule"], one["subject"]["kind"], one["subject"]["name"]) not in known]
     ignored = [one for one in fresh if _is_silent(one, settings)]
     fresh = [one for one in fresh if not _is_silent(one, settings)]
+    fresh, explained = _with_consequence(reading, fresh)
     at = dict(reading.outcome.judged())
-    groups = _not_twice(reading.outcome, fresh) + [_single(one, at, "--ignore") for one in ignored]
+    profile = reading.outcome._replace(groups=_not_twice(reading.outcome, fresh, explained))
+    groups = [*profile.groups] + [_single(one, at, "--ignore") for one in ignored]
     merged = reading.outcome._replace(groups=_by_weight(groups + [_single(one, at) for one in fresh]))
     exit_code = merged.exit_code("error" if fail_on == NEVER else fail_on, require_nodes)
     exit_code = 0 if fail_on == NEVER and exit_code == 1 else exit_code
     return Audit(
         reading=reading,
+        profile=profile,
         merged=merged,
         grouped=merged._replace(groups=_by_weight(groups + _alike(fresh, at))),
         operand_findings=[{**one, "source": at.get(one["node"]) or None} for one in fresh],
         not_judged=_not_judged(reading, live),
         exit_code=exit_code,
-        verdict=_verdict(merged, exit_code),
+        verdict=_verdict(merged, exit_code, reading.operands is not None),
     )
 
 
-def _not_twice(outcome: Outcome, fresh: List[Dict[str, Any]]) -> List[Group]:
+def _with_consequence(
+    reading: AuditReading, fresh: List[Dict[str, Any]]
+) -> Tuple[List[Dict[str, Any]], Dict[str, str]]:
+    """Let what keeps a node's device plugin from running weigh as much as that the node offers no GPU, which follows from it.
+
+    Returns the findings of the operands' audit, and {node: severity} of those whose no-resource is told by that.
+    """
+    lacking = {
+        row["node"]
+        for row in (reading.operands or {}).get("nodes", [])
+        if any(one["operand"].endswith("device-plugin") for one in row["missing"])
+    }
+    causes = {one["node"] for one in fresh if one["rule"] in _CAUSES} & lacking
+    weights = {
+        name: group.draft.severity
+        for group in reading.outcome.groups
+        if group.draft.rule == "no-resource"
+        for name, _source in group.subjects
+        if name in causes
+    }
+    raised = []
+    for one in fresh:
+        if one["rule"] in _CAUSES and one["node"] in weights:
+            severity = min(one["severity"], weights[one["node"]], key=SEVERITIES.index)
+            one = {**one, "severity": severity, "message": f"{one['message']}; the node offers no GPU"}
+        raised.append(one)
+    return raised, weights
+
+
+def _not_twice(outcome: Outcome, fresh: List[Dict[str, Any]], explained: Dict[str, str]) -> List[Group]:
     """Return the profile's groups without nodes of which the operands' audit tells the same and more.
 
     That a label was taken off which something that runs there needs is what the rules on the order of operands say.
@@ -131,6 +165,8 @@ def _not_twice(outcome: Outcome, fresh: List[Dict[str, Any]]) -> List[Group]:
     kept = []
     for group in outcome.groups:
         subjects = group.subjects
+        if group.draft.rule == "no-resource":
+            subjects = [(name, source) for name, source in subjects if name not in explained]
         if group.draft.rule == "deploy-label-missing" or (group.draft.rule, group.draft.severity) == _TOOLKIT_OFF:
             fields = {field for field, _value in group.draft.evidence}
             subjects = [(name, source) for name, source in subjects if not fields <= told.get(name, set())]
@@ -178,8 +214,8 @@ def _alike(findings: List[Dict[str, Any]], at: Dict[str, str]) -> List[Group]:
     return list(groups.values())
 
 
-def _verdict(outcome: Outcome, exit_code: int) -> str:
-    """Return the outcome in one line."""
+def _verdict(outcome: Outcome, exit_code: int, is_whole: bool) -> str:
+    """Return the outcome in one line. is_whole: whether the operands were judged too."""
     counts = dict.fromkeys(SEVERITIES, 0)
     bad = set()
     for group in outcome.counted():
@@ -195,6 +231,8 @@ def _verdict(outcome: Outcome, exit_code: int) -> str:
     code = _CODES[exit_code]
     if exit_code == 0 and (counts["error"] or counts["warning"]):
         code = "nothing that counts as a failure"
+    elif exit_code == 0 and outcome.checked and not is_whole:
+        code = "no fault in what could be judged"
     return f"{code} (exit code {exit_code}): {words}"
 
 
@@ -254,7 +292,7 @@ def _read(reading: AuditReading, origin: Dict[str, Any]) -> List[str]:
 
 def _json(audit: Audit, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:
     reading, operands = audit.reading, audit.reading.operands
-    profile = reading.outcome._replace(groups=_not_twice(reading.outcome, audit.operand_findings))
+    profile = audit.profile
     return json_object(
         {
             "schema": AUDIT_SCHEMA,

@@ -6,12 +6,10 @@
 Private to the collection gpuwl.sandbox.
 """
 
-import json
 from typing import Any, Dict, Iterator, List, Optional
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inventory_table import inventory_table
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import operand_table
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import comparison_lines, operand_table
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_report import (
     fault_lines,
     left_out_lines,
@@ -20,9 +18,8 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_repo
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.outcome import Outcome
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
 
-# So many blocks are shown, and lines of what changes from version to version.
+# So many blocks are shown.
 _MOST_FAULTS = 100
-_MOST_CHANGES = 40
 
 
 def audit_text(
@@ -60,8 +57,8 @@ def audit_text(
         yield from _heading("INVENTORY")
         yield from inventory_table(inventory).split("\n")
     if comparison is not None:
-        yield from _heading(f"FROM OPERATOR {comparison['from']} TO {comparison['to']}")
-        yield from map(one_line, _changes(comparison))
+        yield from _heading(f"WHAT CHANGES FROM OPERATOR {comparison['from']} TO {comparison['to']}")
+        yield from map(one_line, comparison_lines(comparison))
     rests_on = [*map(one_line, read), *silenced_lines(outcome), *left_out_lines(outcome)]
     rests_on += [one_line(f"Not judged: {', '.join(one['rules'])}, because {one['why']}") for one in not_judged]
     rests_on += [f"Ask for: {ask_for}"] if ask_for else []
@@ -72,33 +69,3 @@ def audit_text(
 
 def _heading(title: str) -> List[str]:
     return ["", title]
-
-
-def _changes(comparison: Dict[str, Any]) -> Iterator[str]:
-    """Give a line for all nodes for which the same changes."""
-    alike: Dict[str, List[str]] = {}
-    for one in comparison["nodes"]:
-        alike.setdefault("; ".join(_change_words(one)), []).append(one["node"])
-    if not alike:
-        yield "nothing changes for any node"
-    for words, names in list(alike.items())[:_MOST_CHANGES]:
-        yield f"{ranges(names, 8)}: {words}"
-    if len(alike) > _MOST_CHANGES:
-        yield f"and {len(alike) - _MOST_CHANGES} more; the JSON report has all of them"
-    yield from comparison["notes"]
-
-
-def _change_words(one: Dict[str, Any]) -> List[str]:
-    words = []
-    before, after = one["workload"]
-    if before != after:
-        words.append(f"workload {before or 'none'} becomes {after or 'none'}")
-    labels = one["labels"]
-    changed = [f"{key}={value}" for key, value in labels["added"].items()]
-    changed += [f"{key} gone" for key in labels["removed"]]
-    changed += [f"{key} {json.dumps(old)} becomes {json.dumps(new)}" for key, (old, new) in labels["changed"].items()]
-    words += [f"labels: {', '.join(changed)}"] if changed else []
-    sets = [f"{name} comes" for name in one["daemonsets"]["added"]]
-    sets += [f"{name} goes" for name in one["daemonsets"]["removed"]]
-    words += [f"Pods: {', '.join(sets)}"] if sets else []
-    return words + list(one["notes"])

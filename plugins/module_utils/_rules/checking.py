@@ -92,7 +92,7 @@ class OperatorCheck:
         self.checked = 0
         self.names: Dict[str, List[str]] = {}
         self._ignores = settings.ignores
-        self._surroundings = Surroundings(settings.policy, settings.version)
+        self._surroundings = Surroundings(settings.policy, settings.version, settings.saw_slices)
         self._labels: Dict[Any, Any] = {}
         # Facts -> source's place -> (source's path, names)
         self._nodes: Dict[NodeFacts, Dict[Tuple[str, ...], Tuple[str, List[str]]]] = {}

@@ -67,10 +67,14 @@ class Surroundings:
     was given. So folders of several clusters can be judged in one go, and so can a cluster in several files.
     """
 
-    def __init__(self, policy: Optional[Policy] = None, version: str = "") -> None:
-        """policy, version: given by the user, which stand above what dumps say."""
+    def __init__(self, policy: Optional[Policy] = None, version: str = "", saw_slices: bool = False) -> None:
+        """policy, version: given by the user, which stand above what dumps say.
+
+        saw_slices: whether all ResourceSlices are there, so that none means that there are none.
+        """
         self._policy = policy
         self._version = version
+        self._saw_slices = saw_slices
         # What was told -> place or a folder above it -> the values, in the order in which they came.
         self._found: Dict[str, Dict[Place, Dict[Any, None]]] = {}
         self._clusters: Dict[Place, Cluster] = {}
@@ -124,7 +128,7 @@ class Surroundings:
             version_text=text,
             version_source=told_by,
             slice_nodes=frozenset(slices) - {""},
-            saw_slices=bool(slices),
+            saw_slices=self._saw_slices or bool(slices),
         )
 
     def _note(self, what: str, value: Any, place: Place) -> None:

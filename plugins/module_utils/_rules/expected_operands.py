@@ -44,6 +44,15 @@ _DOUBTFUL_SYSTEM = (
     " there for them, it makes no DaemonSet at all"
 )
 
+_NO_SYSTEM = (
+    "no node with a GPU has Node Feature Discovery's labels of its operating system or kernel, without which the"
+    " operator makes no DaemonSet"
+)
+_CRASH = (
+    "kataManager.enabled is true without a kataManager.config: operators before 26.7 crash there, and make nothing that"
+    " comes after it, such as nvidia-cc-manager"
+)
+
 Taints = Tuple[Tuple[str, str, str], ...]
 
 
@@ -83,7 +92,8 @@ def expected_operands(
     around = surrounding(cluster_policy, operator_version, other_objects)
     found = [dict(node["metadata"].get("labels") or {}) for node in listed]
     settled = settle(found, around)
-    daemonsets, doubts = daemonsets_for(settled, around)
+    daemonsets, words = daemonsets_for(settled, around)
+    doubts = [word for word in words if word != _NO_SYSTEM]
     result = []
     for node, before, labels in zip(listed, found, settled):
         reason, workload, certain, notes = _decision(before, around)
@@ -96,7 +106,7 @@ def expected_operands(
                 "labels": {key: labels[key] for key in sorted(labels) if key.startswith("nvidia.com/")},
                 "daemonsets": sorted(one.name for one in daemonsets if one.is_due_on(labels, taints)),
                 "certain": certain and not doubts,
-                "notes": [*notes, *doubts, *around.notes],
+                "notes": [*notes, *_kept_away(daemonsets, labels, taints), *words, *around.notes],
             }
         )
     return result
@@ -141,6 +151,9 @@ def surrounding(
         notes.append(
             f"driver.version {policy.driver_version} is a branch alone, so precompiled drivers are meant, one DaemonSet per kernel"
         )
+    kata = next(one for one in OPERANDS if one.operand == "kata-manager")
+    if is_made(kata, policy, version) and not policy.kata_config:
+        notes.append(_CRASH)
     clusters = by_kind.get("GPUCluster", []) if version >= (26, 7) else []
     return Surrounding(
         policy,
@@ -171,7 +184,7 @@ def daemonsets_for(settled: List[Dict[str, Any]], around: Surrounding) -> Tuple[
     if not unnamed:
         return made, []
     if len(unnamed) == len(gpu_nodes):
-        return [], []
+        return [], [_NO_SYSTEM]
     return made, [_DOUBTFUL_SYSTEM]
 
 
@@ -199,6 +212,15 @@ def _decision(labels: Dict[str, Any], around: Surrounding) -> Tuple[str, Optiona
             f" {workload.value}: compare its deploy labels, and label it"
         )
     return workload.reason, workload.value, workload.certain, notes
+
+
+def _kept_away(daemonsets: List[DaemonSet], labels: Dict[str, Any], taints: Taints) -> List[str]:
+    """Say which DaemonSets select a node and have no Pod there, as they do not tolerate its taints."""
+    away = sorted(one.name for one in daemonsets if one.selects(labels) and not one.is_due_on(labels, taints))
+    if not away:
+        return []
+    words = ", ".join(f"{key}{'=' + value if value else ''}:{effect}" for key, value, effect in taints)
+    return [f"the taints {words} keep away {', '.join(away)}"]
 
 
 def taints_of(node: Dict[str, Any]) -> Taints:

@@ -10,6 +10,7 @@ the same words; the rules here need Pods and DaemonSets. Sources: with each rule
 from typing import Any, Dict, Iterable, List, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import is_tolerated
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.consistency import WORKLOAD_LABEL
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, SEVERITIES, Draft, finding
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges, shell_names, shell_word
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_chain import PLUGIN, TOOLKIT
@@ -28,6 +29,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_verdi
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_case import Case, draft, relabel, tolerate
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_daemonsets import OPERANDS
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_labels import (
+    is_behind,
     judge_absent,
     judge_deploy_labels,
     judge_held,
@@ -107,10 +109,22 @@ def _of_labels(verdict: Verdict) -> List[Draft]:
     needed = {one.needs for one in verdict.out_of_order}
     absent = [one.operand for one in lacking if one.cause == LABEL_ABSENT and one.operand not in needed]
     behind = [one for one in judge_deploy_labels(case) if one.rule == "operator-behind"] if verdict.managed else []
-    if absent and not behind:
+    if absent and is_behind(case):
+        # Were the labels of its workload set, what works there would stop. So it is said what it is by now.
+        behind = behind or [_not_followed(case)]
+    elif absent:
         is_partial = any(case.view.deploy(operand) is not None for operand in verdict.due)
         drafts.append(judge_absent(case, verdict.workload, absent, is_partial))
     return drafts + behind
+
+
+def _not_followed(case: Case) -> Draft:
+    deployed = " and ".join(case.deployed_for())
+    message = f"the operator has not followed: the node is for {case.workload}, and it carries deploy labels of {deployed} and offers such GPUs"
+    remedy = f"See what holds the operator up, or keep it as it is: {relabel(WORKLOAD_LABEL, case.deployed_workload() or '')}"
+    if not case.deployed_workload():
+        remedy = "See what holds the operator up: kubectl get clusterpolicies.nvidia.com -o yaml"
+    return draft("operator-behind", "warning", message, remedy, case.view.evidence(WORKLOAD_LABEL))
 
 
 def _tainted(verdict: Verdict, scene: Scene) -> List[Draft]:
@@ -158,6 +172,13 @@ def _not_running(verdict: Verdict) -> List[Draft]:
     if any(not one.waits for one in idle):
         severity = "error"
     message = "operands do not run: " + "; ".join(f"{one.operand} ({one.detail})" for one in idle)
+    if verdict.node.unready:
+        # One cause for all of them.
+        names = ", ".join(one.operand for one in idle)
+        message = f"the node's condition Ready is {verdict.node.unready}, and operands do not run: {names}"
+        remedy = f"See why the node is not Ready: kubectl describe node {NODE}"
+        state: Dict[str, Any] = {"status.conditions[Ready]": verdict.node.unready}
+        return [_plain(draft("operand-not-running", severity, message, remedy, {}), state)]
     first = min(idle, key=lambda one: (bool(one.waits_for), one.waits))
     evidence: Dict[str, Any] = {f"Pod of {one.operand}": one.detail for one in idle}
     return [draft("operand-not-running", severity, message, _look(first), evidence)]
@@ -172,7 +193,8 @@ def _look(one: Missing) -> str:
 
 def _out_of_order(verdict: Verdict) -> List[Draft]:
     """Say what runs without what it needs; a device plugin without the toolkit is a rule of its own."""
-    on_node = verdict.out_of_order
+    # A pause is told by its own rule, and holds off what needs the paused operand as well.
+    on_node = [one for one in verdict.out_of_order if one.needs == TOOLKIT or not _is_paused(verdict, one.needs)]
     without_toolkit = [one for one in on_node if one.needs == TOOLKIT]
     drafts = []
     if any(one.operand == PLUGIN for one in without_toolkit):
@@ -184,6 +206,10 @@ def _out_of_order(verdict: Verdict) -> List[Draft]:
         remedy = _bring({one.needs for one in on_node}, verdict)
         drafts.append(draft("operand-out-of-order", severity, message, remedy, _evidence(verdict, on_node)))
     return drafts
+
+
+def _is_paused(verdict: Verdict, operand: str) -> bool:
+    return "paused-for-" in str(verdict.node.labels.get(DEPLOY_PREFIX + operand))
 
 
 def _toolkit_missing(verdict: Verdict, cases: List[Disorder]) -> Draft:
@@ -207,12 +233,15 @@ def _evidence(verdict: Verdict, cases: Iterable[Disorder]) -> Dict[str, Any]:
 def _bring(needed: Iterable[str], verdict: Verdict) -> str:
     """Return how needed operands come to run: by their labels, or else as the finding about each of them says."""
     keys = [DEPLOY_PREFIX + one for one in sorted(needed) if verdict.node.labels.get(DEPLOY_PREFIX + one) != "true"]
-    if any("paused-for-" in str(verdict.node.labels.get(key)) for key in keys):
+    if any(_is_paused(verdict, one) for one in needed):
         return "Nothing while the change is under way that the pause is for; if that is over, end the pause as the finding about it says"
     if keys:
         return f"kubectl label node {NODE} " + " ".join(key + "=true" for key in keys) + " --overwrite"
-    plugin = relabel(DEPLOY_PREFIX + verdict.case.plugin(), "false")
-    return f"See to {', '.join(sorted(needed))} first, as the finding about it says; until then no Pod is placed here after: {plugin}"
+    words = f"See to {', '.join(sorted(needed))} first, as the finding about it says"
+    plugin = verdict.case.plugin()
+    if plugin in needed or plugin not in verdict.running:
+        return words
+    return f"{words}; until then no Pod is placed here after: {relabel(DEPLOY_PREFIX + plugin, 'false')}"
 
 
 def _of_daemonsets(verdicts: List[Verdict], scene: Scene) -> List[Dict[str, Any]]:
@@ -244,7 +273,12 @@ def _no_daemonset(operand: str, names: List[str], detail: str, scene: Scene) -> 
     remedy = f"Create a DaemonSet whose nodeSelector is {DEPLOY_PREFIX}{operand}=true, or say that it is not wanted: "
     remedy += f"kubectl label node {shell_names(names)} {DEPLOY_PREFIX}{operand}=false --overwrite"
     if scene.cluster.policy:
-        remedy = "The operator makes it at once where it runs, so read its log: kubectl get pods -A -o wide -l app=gpu-operator"
+        remedy = "The operator makes it at once where it runs; see whether it does: kubectl get pods -A -o wide -l app=gpu-operator"
+        if scene.cluster.policy.driver_objects and operand in ("driver", "vgpu-manager"):
+            remedy = (
+                "driver.useNvidiaDriverCRD is true, so this comes by NVIDIADriver objects: create one for these nodes, or set"
+                " that to false in the ClusterPolicy"
+            )
     evidence = {"operand": operand, "nodes": names}
     return _finding(_plain(draft("daemonset-missing", "error", message, remedy, {}), evidence), "DaemonSet", expected)
 

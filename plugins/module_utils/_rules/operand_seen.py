@@ -41,6 +41,7 @@ class SeenNode(NamedTuple):
     facts: NodeFacts
     labels: Dict[str, Any]
     taints: Tuple[Tuple[str, str, str], ...]  # (key, value, effect) of those that keep Pods away
+    unready: str  # the value of its condition Ready if that is not True, else ""
 
 
 class SeenSet(NamedTuple):
@@ -97,7 +98,9 @@ class SeenPod(NamedTuple):
 def seen_node(item: Dict[str, Any]) -> SeenNode:
     """Return what is read in a Node of the form that objects.check_shape has accepted."""
     labels = item["metadata"].get("labels") or {}
-    return SeenNode(item["metadata"]["name"], facts_of(item), labels, taints_of(item))
+    conditions = dicts(as_dict(item.get("status")).get("conditions"))
+    ready = next((str(one.get("status")) for one in conditions if one.get("type") == "Ready"), "True")
+    return SeenNode(item["metadata"]["name"], facts_of(item), labels, taints_of(item), "" if ready == "True" else ready)
 
 
 def seen_set(item: Dict[str, Any]) -> Optional[SeenSet]:

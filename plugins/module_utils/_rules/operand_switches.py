@@ -191,6 +191,11 @@ def _take_node_out(draft: _Draft, wish: SwitchWish) -> None:
             if operand != WHOLE_NODE:
                 del draft.labels[DEPLOY_PREFIX + operand]
     draft.explain(WHOLE_NODE, wish.reason)
+    paused = [operand for operand, value in present.items() if "paused-for-" in value]
+    if paused and not already:
+        draft.notes.append(
+            f"{', '.join(paused)} paused by another program, which is in the midst of a change: that pause is lost with the label"
+        )
 
 
 def _bring_node_in(draft: _Draft, _wish: SwitchWish) -> None:
@@ -239,7 +244,7 @@ def _take_operand_out(draft: _Draft, operand: str, wish: SwitchWish) -> None:
     if value not in (None, "", _ON, _OFF) and not wish.force:
         raise SwitchError(
             f"{key} is {json.dumps(value)}, which {_writer(str(value))}; the operand does not run there by that already,"
-            " and false would lose it: wait until it is true again, or set force"
+            f" and false would lose it: {'wait until it is true again' if 'paused-for-' in str(value) else 'set it to true first'}, or set force"
         )
     if value != _OFF:
         if draft.is_kept(operand):

@@ -8,7 +8,7 @@ Private to the collection gpuwl.sandbox. Ranges of names are written as in Ansib
 
 import json
 import textwrap
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import ranges
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.report import one_line
@@ -28,7 +28,7 @@ def operand_table(audit: Dict[str, Any], width: int = 100) -> str:
         _rows(audit["nodes"], width),
         _listed("OUT OF ORDER", _disorder(audit["nodes"]), width),
         _listed("WHERE THE CLUSTER'S OWN WORD MISLEADS", _misleading(audit["misleading"]), width),
-        _changes(audit["comparison"], width) if audit.get("comparison") else [],
+        _compared(audit.get("comparison"), width),
     ]
     return "\n\n".join("\n".join(one_line(line) for line in lines) for lines in parts if lines)
 
@@ -97,23 +97,39 @@ def _misleading(listed: List[Dict[str, str]]) -> List[str]:
     return [f"{one['object']} says {one['says']}, but {one['but']}" for one in listed]
 
 
-def _changes(comparison: Dict[str, Any], width: int) -> List[str]:
-    """Return what changes from one version to the other; nodes to which the same happens share a line."""
+def _compared(comparison: Optional[Dict[str, Any]], width: int) -> List[str]:
+    if not comparison:
+        return []
+    title = f"WHAT CHANGES FROM OPERATOR {comparison['from']} TO {comparison['to']}"
+    return _listed(title, comparison_lines(comparison), width)
+
+
+def comparison_lines(comparison: Dict[str, Any]) -> List[str]:
+    """Return what changes from one version to the other; nodes for which the same changes share a line.
+
+    comparison: as operand_comparison.compare_versions gives it.
+    """
     alike: Dict[str, List[str]] = {}
     for node in comparison["nodes"]:
-        labels, daemonsets = node["labels"], node["daemonsets"]
-        words = [f"+{key}={value}" for key, value in sorted(labels["added"].items())]
-        words += [f"-{key}" for key in labels["removed"]]
-        words += [
-            f"{key}: {json.dumps(was)} becomes {json.dumps(now)}"
-            for key, (was, now) in sorted(labels["changed"].items())
-        ]
-        words += [f"+DaemonSet {name}" for name in daemonsets["added"]]
-        words += [f"-DaemonSet {name}" for name in daemonsets["removed"]]
-        alike.setdefault("; ".join(words + node["notes"]), []).append(node["node"])
-    lines = [f"{ranges(names)}: {words}" for words, names in alike.items()] or ["nothing on any node"]
-    title = f"WHAT CHANGES FROM {comparison['from']} TO {comparison['to']}"
-    return _listed(title, lines + comparison["notes"], width)
+        alike.setdefault("; ".join(_change_words(node)), []).append(node["node"])
+    lines = [f"{ranges(names)}: {words}" for words, names in alike.items()] or ["nothing changes for any node"]
+    return lines + list(comparison["notes"])
+
+
+def _change_words(one: Dict[str, Any]) -> List[str]:
+    words = []
+    before, after = one["workload"]
+    if before != after:
+        words.append(f"workload {before or 'none'} becomes {after or 'none'}")
+    labels = one["labels"]
+    changed = [f"{key}={value}" for key, value in labels["added"].items()]
+    changed += [f"{key} gone" for key in labels["removed"]]
+    changed += [f"{key} {json.dumps(old)} becomes {json.dumps(new)}" for key, (old, new) in labels["changed"].items()]
+    words += [f"labels: {', '.join(changed)}"] if changed else []
+    sets = [f"{name} comes" for name in one["daemonsets"]["added"]]
+    sets += [f"{name} goes" for name in one["daemonsets"]["removed"]]
+    words += [f"Pods: {', '.join(sets)}"] if sets else []
+    return words + list(one["notes"])
 
 
 def _listed(title: str, lines: List[str], width: int) -> List[str]:

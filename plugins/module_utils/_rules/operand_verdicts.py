@@ -132,6 +132,10 @@ def _due_by_operator(node: SeenNode, case: Case, workload: str, scene: Scene) ->
     operands |= {
         operand for operand in _by_driver_objects(node, scene) if operand in operands_of(workload, MODES[0], version)
     }
+    policy = scene.cluster.policy
+    if policy and policy.driver_objects and DRIVER not in scene.sets:
+        # Nobody has said by an NVIDIADriver which driver it should be, so there is none, and the ClusterPolicy is ready.
+        operands |= {DRIVER} & operands_of(workload, MODES[0], version)
     if node.labels.get(DEPLOY_PREFIX + DRIVER) == "pre-installed":
         operands.discard(DRIVER)
     return sorted(operands)

@@ -244,7 +244,7 @@ def _without_label(case: Case) -> List[str]:
 def _missing(case: Case) -> List[Draft]:
     """Deploy labels that the operator would set."""
     missing = _without_label(case)
-    if not missing or _is_behind(case):
+    if not missing or is_behind(case):
         return []
     is_partial = any(case.view.deploy(operand) is not None for operand in case.wanted())
     return [judge_absent(case, str(case.workload), missing, is_partial)]
@@ -261,7 +261,8 @@ def judge_absent(case: Case, workload: str, missing: List[str], is_partial: bool
     return draft("deploy-label-missing", "warning", message, remedy, evidence)
 
 
-def _is_behind(case: Case) -> bool:
+def is_behind(case: Case) -> bool:
+    """Say whether a node carries deploy labels of another use than its own."""
     return any(use != case.workload for use in case.deployed_for())
 
 

@@ -287,6 +287,10 @@ def _is_noticed(
         elif node.labels != old[name].labels and _is_label_noticed(old[name].labels, node.labels, around):
             return True
     if around.version >= (26, 7):
+        # A deleted DaemonSet comes again, and its Pods start anew.
+        anew = {name for name, edit in (change.get(DAEMONSETS) or {}).items() if edit is None}
+        if any(anew & _drivers(node) for node in after.values()):
+            return True
         return any(_drivers(node) - _drivers(old.get(name)) for name, node in after.items())
     if DAEMONSETS in change:
         return True

@@ -31,6 +31,7 @@ class Settings(NamedTuple):
     version: str = ""  # the operator's, stands above what the dumps say
     ignores: FrozenSet[Tuple[str, str]] = frozenset()  # (rule, node, or "" for every node)
     max_size: int = 4 << 30  # bytes, unpacked
+    saw_slices: bool = False  # whether all ResourceSlices of the cluster are in the dumps, even if there are none
 
 
 def settings_from(

@@ -3675,10 +3675,14 @@ class Surroundings:
     was given. So folders of several clusters can be judged in one go, and so can a cluster in several files.
     """
 
-    def __init__(self, policy: Optional[Policy] = None, version: str = "") -> None:
-        """policy, version: given by the user, which stand above what dumps say."""
+    def __init__(self, policy: Optional[Policy] = None, version: str = "", saw_slices: bool = False) -> None:
+        """policy, version: given by the user, which stand above what dumps say.
+
+        saw_slices: whether all ResourceSlices are there, so that none means that there are none.
+        """
         self._policy = policy
         self._version = version
+        self._saw_slices = saw_slices
         # What was told -> place or a folder above it -> the values, in the order in which they came.
         self._found: Dict[str, Dict[Place, Dict[Any, None]]] = {}
         self._clusters: Dict[Place, Cluster] = {}
@@ -3732,7 +3736,7 @@ class Surroundings:
             version_text=text,
             version_source=told_by,
             slice_nodes=frozenset(slices) - {""},
-            saw_slices=bool(slices),
+            saw_slices=self._saw_slices or bool(slices),
         )
 
     def _note(self, what: str, value: Any, place: Place) -> None:
@@ -4522,6 +4526,7 @@ class Settings(NamedTuple):
     version: str = ""  # the operator's, stands above what the dumps say
     ignores: FrozenSet[Tuple[str, str]] = frozenset()  # (rule, node, or "" for every node)
     max_size: int = 4 << 30  # bytes, unpacked
+    saw_slices: bool = False  # whether all ResourceSlices of the cluster are in the dumps, even if there are none
 
 
 def settings_from(
@@ -5215,7 +5220,7 @@ def _without_label(case: Case) -> List[str]:
 def _missing(case: Case) -> List[Draft]:
     """Deploy labels that the operator would set."""
     missing = _without_label(case)
-    if not missing or _is_behind(case):
+    if not missing or is_behind(case):
         return []
     is_partial = any(case.view.deploy(operand) is not None for operand in case.wanted())
     return [judge_absent(case, str(case.workload), missing, is_partial)]
@@ -5232,7 +5237,8 @@ def judge_absent(case: Case, workload: str, missing: List[str], is_partial: bool
     return draft("deploy-label-missing", "warning", message, remedy, evidence)
 
 
-def _is_behind(case: Case) -> bool:
+def is_behind(case: Case) -> bool:
+    """Say whether a node carries deploy labels of another use than its own."""
     return any(use != case.workload for use in case.deployed_for())
 
 
@@ -6137,7 +6143,7 @@ class OperatorCheck:
         self.checked = 0
         self.names: Dict[str, List[str]] = {}
         self._ignores = settings.ignores
-        self._surroundings = Surroundings(settings.policy, settings.version)
+        self._surroundings = Surroundings(settings.policy, settings.version, settings.saw_slices)
         self._labels: Dict[Any, Any] = {}
         # Facts -> source's place -> (source's path, names)
         self._nodes: Dict[NodeFacts, Dict[Tuple[str, ...], Tuple[str, List[str]]]] = {}

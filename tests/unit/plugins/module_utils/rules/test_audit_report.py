@@ -77,6 +77,50 @@ def test_a_toolkit_that_was_taken_off_is_told_once(tmp_path):
     assert rules(told(path, ignore=["toolkit-missing"])[1]) == [("operand-off", "gpu-1")]
 
 
+def test_a_toolkit_whose_label_is_gone_is_told_once(tmp_path):
+    pods = pods_on("gpu-1", ("container-toolkit",))
+    path = save(tmp_path, gpus(container_toolkit=None), pods, operator_sets(), cluster_policy())
+    assert rules(told(path)[1]) == [("toolkit-missing", "gpu-1")]
+    # Another label that is gone is told all the same.
+    pods = pods_on("gpu-1", ("container-toolkit", "dcgm-exporter"))
+    path = save(tmp_path, gpus(container_toolkit=None, dcgm_exporter=None), pods, operator_sets(), cluster_policy())
+    assert ("deploy-label-missing", "gpu-1") in rules(told(path)[1])
+
+
+def test_what_keeps_the_plugin_away_explains_that_nothing_is_offered(tmp_path):
+    bare = {**gpus(taints=[NOT_CHECKED]), "status": {}}
+    path = save(tmp_path, bare, operator_sets(), cluster_policy(), builders.pod())
+    report, document, _text, _junit = told(path)
+    assert rules(document) == [("operand-tainted-out", "gpu-1")]
+    (found,) = document["findings"]
+    # It weighs as much as what follows from it.
+    assert found["severity"] == "error" and found["message"].endswith("; the node offers no GPU")
+    assert report["exit_code"] == 1
+    assert ("no-resource", "gpu-1") in rules(told(path, ignore=["operand-tainted-out"])[1])
+
+
+def test_what_is_not_judged_is_not_said_to_be_well(tmp_path):
+    path = save(tmp_path, gpus(), cluster_policy(), builders.pod())
+    assert told(path)[0]["verdict"].startswith("no fault in what could be judged (exit code 0)")
+
+
+def test_what_counts_as_no_failure_is_not_said_to_be_well(tmp_path):
+    path = save(tmp_path, gpus(dcgm_exporter=None), pods_on("gpu-1"), operator_sets(), cluster_policy())
+    assert told(path)[0]["verdict"].startswith(
+        "nothing that counts as a failure (exit code 0): 1 node judged, 0 errors, 1"
+    )
+    path = save(tmp_path, gpus(), pods_on("gpu-1"), operator_sets(), cluster_policy())
+    assert told(path)[0]["verdict"].startswith("all is well (exit code 0)")
+
+
+def test_a_cluster_without_resource_slices_is_no_dump_without_them(tmp_path):
+    bare = {**gpus(), "status": {}}
+    path = save(tmp_path, bare, pods_on("gpu-1"), operator_sets(), cluster_policy())
+    assert "no ResourceSlice in the dump" in told(path)[2]
+    assert "ResourceSlice" not in told(path, cluster=live())[2]
+    assert "no ResourceSlice" in told(path, cluster=live(ResourceSlice="not allowed"))[2]
+
+
 def test_nodes_with_one_fault_are_one_block_and_each_has_its_own_finding(tmp_path):
     names = [f"gpu-{number:03d}" for number in range(200)]
     pods = [
@@ -198,7 +242,7 @@ def test_two_versions_are_compared(tmp_path):
     path = save(tmp_path, objects, pods_on("gpu-0"), operator_sets(), cluster_policy())
     _report, document, text, _junit = told(path, versions=("26.3", "26.7"))
     assert [one["node"] for one in document["comparison"]["nodes"]] == ["gpu-0", "gpu-1", "gpu-2"]
-    section = text.partition("FROM OPERATOR 26.3 TO 26.7\n")[2].partition("\n\n")[0].splitlines()
+    section = text.partition("WHAT CHANGES FROM OPERATOR 26.3 TO 26.7\n")[2].partition("\n\n")[0].splitlines()
     assert section[0].startswith("gpu-[0:2]: labels: ") and "nvidia.com/gpu.deploy.client=true" in section[0]
     assert any("stays away" in line for line in section[1:])
     _report, document, text, _junit = told(save(tmp_path, objects), versions=("26.3", "26.7"))

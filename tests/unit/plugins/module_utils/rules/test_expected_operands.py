@@ -182,6 +182,8 @@ def test_all_taints_must_be_tolerated_and_cordoning_is_no_obstacle():
     other = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
     assert one(taints=[cordon])["daemonsets"] == one()["daemonsets"] != []
     assert one(taints=[cordon, other])["daemonsets"] == []
+    assert "dedicated=gpu:NoSchedule keep away gpu-feature-discovery, " in one(taints=[other])["notes"][0]
+    assert one(taints=[cordon])["notes"] == []
     assert one(taints=[{**other, "effect": "PreferNoSchedule"}])["daemonsets"] != []
     tolerant = {"daemonsets": {"tolerations": [{"key": "dedicated", "operator": "Equal", "value": "gpu"}]}}
     assert one(tolerant, taints=[other])["daemonsets"] == one()["daemonsets"]
@@ -193,6 +195,8 @@ def test_nothing_is_made_where_no_gpu_node_tells_its_system(version):
     bare = {"system": {}}
     assert one(version=version, **bare)["daemonsets"] == []
     assert "nvidia.com/gpu.deploy.driver" in one(version=version, **bare)["labels"]
+    assert "makes no DaemonSet" in one(version=version, **bare)["notes"][0]
+    assert one(version=version, **bare)["certain"]
     # 25.10 looks only for the kernel, and only for the driver's sake.
     found = one({"driver": {"enabled": False}}, version, **bare)["daemonsets"]
     assert bool(found) == (version == "25.10")
@@ -210,7 +214,10 @@ def test_a_kata_manager_without_a_config_stops_an_older_operator():
     node = {"gpu_workload_config": "vm-passthrough"}
     assert "nvidia-cc-manager" not in one(kata, "26.3", **node)["daemonsets"]
     assert "nvidia-cc-manager" in one(kata, "26.7", **node)["daemonsets"]
+    assert "crash" in " ".join(one(kata, "26.3", **node)["notes"])
+    assert one(kata, "26.7", **node)["notes"] == []
     kata["kataManager"]["config"] = {}
+    assert one(kata, "26.3", **node)["notes"] == []
     found = one(kata, "26.3", **node)["daemonsets"]
     assert {"nvidia-cc-manager", "nvidia-kata-manager"} <= set(found)
     assert "nvidia-kata-manager" not in one(kata, "26.7", **node)["daemonsets"]

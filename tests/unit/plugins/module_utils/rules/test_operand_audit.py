@@ -256,6 +256,57 @@ def test_nodes_for_virtual_machines():
     assert "nvidia.com/gpu.deploy.sandbox-device-plugin=false" in order["remedy"]
 
 
+def test_what_lacks_a_paused_operand_is_paused_with_it():
+    result = in_operator(("device-plugin",), device_plugin="paused-for-mig-change")
+    assert pairs(only_node(result)) == [("operator-validator", "device-plugin")]
+    assert [one["rule"] for one in result["findings"]] == ["operand-paused"]
+
+
+def test_a_plugin_that_does_not_run_is_not_to_be_taken_off():
+    waits = pod("nvidia-device-plugin-daemonset", "gpu-1", status={"phase": "Pending"})
+    result = in_operator(pods=[*pods_on("gpu-1", ("device-plugin",)), waits])
+    order = next(one for one in result["findings"] if one["rule"] == "operand-out-of-order")
+    assert order["remedy"] == "See to device-plugin first, as the finding about it says"
+
+
+def test_a_lost_node_is_one_fault_of_its_own():
+    lost = gpu_node()
+    lost["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    status = {
+        "phase": "Running",
+        "containerStatuses": [{"name": "main", "ready": True, "state": {"running": {}}}],
+        "conditions": [{"type": "Ready", "status": "False"}],
+    }
+    pods = [{**one, "status": status} for one in pods_on("gpu-1")]
+    result = audit(cluster_policy(), operator_sets(), lost, pods)
+    (found,) = result["findings"]
+    assert (found["rule"], found["severity"]) == ("operand-not-running", "error")
+    assert found["message"].startswith(
+        "the node's condition Ready is Unknown, and operands do not run: container-toolkit,"
+    )
+    assert found["remedy"] == "See why the node is not Ready: kubectl describe node gpu-1"
+
+
+def test_drivers_that_nobody_has_declared_are_missing():
+    policy = cluster_policy(driver={"useNvidiaDriverCRD": True})
+    result = in_operator(("driver",), sets=operator_sets(without=("driver",)), policy=policy)
+    assert causes(only_node(result)) == {"driver": "daemonset-absent"}
+    found = next(one for one in result["findings"] if one["rule"] == "daemonset-missing")
+    assert "NVIDIADriver objects" in found["remedy"]
+
+
+def test_a_node_that_the_operator_has_not_followed_keeps_what_it_has():
+    policy = cluster_policy(
+        sandboxWorkloads={"enabled": True, "defaultWorkload": "vm-passthrough"}, vfioManager={"enabled": True}
+    )
+    offering = gpu_node()
+    offering["status"] = {"allocatable": {"nvidia.com/gpu": "4"}, "capacity": {"nvidia.com/gpu": "4"}}
+    result = audit(policy, operator_sets(), offering, pods_on("gpu-1"), version="26.3")
+    (found,) = result["findings"]
+    assert found["rule"] == "operator-behind"
+    assert found["remedy"].endswith("kubectl label node gpu-1 nvidia.com/gpu.workload.config=container --overwrite")
+
+
 def test_a_pause_is_not_to_be_ended_for_the_sake_of_the_order():
     result = in_operator(("container-toolkit",), container_toolkit="paused-for-driver-upgrade")
     assert [one["rule"] for one in result["findings"] if "Nothing" in one["remedy"]] == ["toolkit-missing"]

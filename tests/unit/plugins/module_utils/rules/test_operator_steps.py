@@ -211,6 +211,12 @@ def test_a_deleted_daemonset_is_made_again(version):
     assert (DCGM in node(lost, "a")["labels_out"]) == (version != "26.7.0")
 
 
+def test_a_deleted_driver_starts_anew_which_26_7_notices():
+    lost = walk("26.7.0", {"a": {DCGM: None}}, state=live("26.7.0"))
+    state = walk("26.7.0", {"(daemonsets)": {"nvidia-driver-daemonset": None}}, state=lost)
+    assert node(state, "a")["labels_out"][DCGM] == "true"
+
+
 def test_a_patch_that_changes_nothing_is_no_occasion():
     lost = walk("26.7.0", {"a": {DCGM: None}}, state=live("26.7.0"))
     state = walk("26.7.0", {"(cluster policy)": {"dcgm": {"enabled": False}}}, state=lost)
