@@ -101,6 +101,10 @@ def _audit(
     reading: AuditReading, settings: Settings, fail_on: str, require_nodes: bool, live: Optional[Dict[str, str]]
 ) -> Audit:
     found = reading.operands["findings"] if reading.operands else []
+    if reading.operands and not reading.operands["operator"]:
+        # Without an operator only the operands are due that there are, which the profile does not know.
+        groups = [one for one in reading.outcome.groups if one.draft.rule != "deploy-label-missing"]
+        reading = reading._replace(outcome=reading.outcome._replace(groups=groups))
     known = {(group.draft.rule, group.kind, name) for group in reading.outcome.groups for name, _at in group.subjects}
     fresh = [one for one in found if (one["rule"], one["subject"]["kind"], one["subject"]["name"]) not in known]
     ignored = [one for one in fresh if _is_silent(one, settings)]

@@ -172,7 +172,11 @@ class OperandsSeen:
     def _scene(self, cluster: Cluster) -> Scene:
         sets: Dict[str, List[SeenSet]] = {}
         titles = {}
+        # Where the operator's own is there, what others let go after its label is not the operand.
+        owned = {operand for one in self._sets.values() if one.owner for operand in one.operands}
         for key, one in sorted(self._sets.items()):
+            if not one.owner and owned.issuperset(one.operands):
+                continue
             titles[key] = one
             if one.uid:
                 titles["", one.uid] = one
@@ -186,7 +190,7 @@ class OperandsSeen:
             # A Pod of an earlier DaemonSet of the same name is on its way out.
             if owner and (not uid or not owner.uid or owner.uid == uid):
                 pods.setdefault((pod.node, owner.title), []).append(pod)
-                if not pod.why:
+                if not pod.why and not owner.is_beside():
                     running.setdefault(pod.node, set()).update(owner.operands)
         policy = cluster.policy
         made = frozenset(one.operand for one in made_operands(policy, cluster.version)) if policy else frozenset()

@@ -75,10 +75,13 @@ def _finding(drafted: Draft, kind: str, name: str, namespace: Any = None) -> Dic
 def judge_operands(verdict: Verdict, scene: Scene) -> List[Draft]:
     """Return what is to say about a node, without its name."""
     case = verdict.case
+    drafts: List[Draft] = []
     if case.is_dra():
         every = judge_operator(verdict.node.facts, scene.cluster, case.offered_by_dra)
-        return [one for one in every if one.rule in ("dra-node", "dra-and-plugin")]
-    drafts = _whole_node(case) if case.off else _of_labels(verdict)
+        drafts = [one for one in every if one.rule in ("dra-node", "dra-and-plugin")]
+    if case.is_left_to_dra():
+        return drafts
+    drafts += _whole_node(case) if case.off else _of_labels(verdict)
     drafts += _tainted(verdict, scene) + _not_running(verdict)
     return drafts + _out_of_order(verdict)
 

@@ -24,7 +24,7 @@ def not_running(pod: Dict[str, Any]) -> Tuple[str, bool]:
     metadata = pod.get("metadata")
     phase = status.get("phase")
     if isinstance(metadata, dict) and metadata.get("deletionTimestamp"):
-        return "it is being deleted", False
+        return "it is being deleted", True
     if phase == "Running":
         return _unready(pod, status)
     if phase == "Pending":

@@ -21,8 +21,11 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.fits import s
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_facts import NodeFacts, facts_of
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_pods import not_running
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_daemonsets import (
+    KERNEL,
     OF_EVERY_DAEMONSET,
     OPERANDS,
+    OS_ID,
+    OS_VERSION,
 )
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import DEPLOY_PREFIX
 
@@ -31,7 +34,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _OF_HOST_NETWORK: Tolerations = (("node.kubernetes.io/network-unavailable", "Exists", "", "NoSchedule"),)
 _OPERAND_NAMED = {one.daemonset: one.operand for one in OPERANDS}
 # The labels that operands of the operator ask for beside their own.
-_CONDITIONS = ("nvidia.com/mps.capable", "nvidia.com/cc.capable")
+MPS_CAPABLE = "nvidia.com/mps.capable"
+_CONDITIONS = (MPS_CAPABLE, "nvidia.com/cc.capable")
 
 
 class SeenNode(NamedTuple):
@@ -83,6 +87,14 @@ class SeenSet(NamedTuple):
     def is_conditional(self) -> bool:
         """Say whether its selector asks for a condition, as that of the MPS control daemon does."""
         return any(key in self.spec["nodeSelector"] for key in _CONDITIONS)
+
+    def is_beside(self) -> bool:
+        """Say whether it goes beside the operand that it shares a deploy label with, as the MPS control daemon does."""
+        return MPS_CAPABLE in self.spec["nodeSelector"]
+
+    def is_of_system(self) -> bool:
+        """Say whether it is for nodes of one operating system or kernel, as a precompiled driver or one of an NVIDIADriver is."""
+        return any(key in self.spec["nodeSelector"] for key in (KERNEL, OS_ID, OS_VERSION))
 
 
 class SeenPod(NamedTuple):
@@ -160,10 +172,18 @@ def _expression(one: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _selected(asked: Dict[str, Any]) -> FrozenSet[str]:
-    """Return the operands whose deploy labels a selector or a required affinity names."""
-    keys = list(asked["nodeSelector"])
+    """Return the operands whose deploy labels a selector or a required affinity asks to be "true".
+
+    What goes where an operand is not, by NotIn or DoesNotExist, is none.
+    """
+    keys = [key for key, value in asked["nodeSelector"].items() if value == "true"]
     terms = as_dict(as_dict(asked["affinity"].get("nodeAffinity")).get(_REQUIRED)).get("nodeSelectorTerms") or []
-    keys += [one["key"] for term in terms for one in term["matchExpressions"]]
+    keys += [
+        one["key"]
+        for term in terms
+        for one in term["matchExpressions"]
+        if one["operator"] == "In" and "true" in one["values"]
+    ]
     return frozenset(key[len(DEPLOY_PREFIX) :] for key in keys if key.startswith(DEPLOY_PREFIX)) - {"operands", ""}
 
 

@@ -100,14 +100,14 @@ def judge_node(node: SeenNode, case: Case, scene: Scene) -> Optional[Verdict]:
     if not (managed or running or (not has_operator and (case.view.is_gpu_node() or case.view.live))):
         return None
     workload = _workload(case, managed)
-    if case.off or (has_operator and not managed) or case.is_dra():
+    if case.off or (has_operator and not managed) or case.is_left_to_dra():
         due = []
     else:
         due = _due_by_operator(node, case, workload, scene) if managed else _due_in_lab(node, workload, scene)
     missing = [found for found in (_missing_operand(node, operand, case, scene) for operand in due) if found]
     # Where the operator leaves a node alone, what the cluster has is what there could be.
     known = frozenset(due) if managed or not has_operator else frozenset(scene.sets)
-    disorder = [] if case.is_dra() else _out_of_order(node, running, known, missing, scene)
+    disorder = [] if case.is_left_to_dra() else _out_of_order(node, running, known, missing, scene)
     needs = OPERATOR_NEEDS if has_operator else LAB_NEEDS
     missing = [_explained(node, one, known, needs, scene) for one in missing]
     gone = {one.operand for one in missing}
@@ -183,12 +183,16 @@ def _missing_operand(node: SeenNode, operand: str, case: Case, scene: Scene) -> 
     value = node.labels.get(DEPLOY_PREFIX + operand)
     if not selecting and value != "true":
         return _of_label(operand, value, case, scene.cluster)
+    sets = [one for one in sets if not one.is_beside()]
+    selecting = [one for one in selecting if not one.is_beside()]
     if not sets:
         return Missing(operand, NO_DAEMONSET, f"no DaemonSet asks nodes for {DEPLOY_PREFIX}{operand}")
     if not selecting:
         plain = [one for one in sets if not one.is_conditional()] or sets
         details = "; ".join(f"DaemonSet {one.title} does not take this node: {one.mismatch(node)}" for one in plain)
-        return Missing(operand, NO_DAEMONSET, details, plain[0] if len(plain) == 1 else None)
+        # One for another kernel is as it should be; it is this node's own that is not there.
+        edited = [one for one in plain if not one.is_of_system()]
+        return Missing(operand, NO_DAEMONSET, details, edited[0] if len(edited) == len(plain) == 1 else None)
     with_pod = next((one for one in selecting if scene.pods_of(node, one)), None)
     tolerating = [one for one in selecting if not one.untolerated(node)]
     if with_pod is None and not tolerating:

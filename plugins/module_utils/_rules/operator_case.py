@@ -204,12 +204,19 @@ class Case:
         operands = set(operands_of(self.workload, self.mode or "kubevirt", self.cluster.version))
         return sorted(operands)
 
-    def is_dra(self) -> bool:
-        """Say whether the node's GPUs are given out by DRA, and not as extended resources."""
-        if self.offered_by_dra or any(
+    def is_left_to_dra(self) -> bool:
+        """Say whether a ClusterPolicy's operands have nothing to do there: beside a DRA driver of its own they bring driver and toolkit."""
+        return self.is_dra() and (self.policy is None or self._is_deployed_by_dra())
+
+    def _is_deployed_by_dra(self) -> bool:
+        return any(
             key.startswith(DEPLOY_PREFIX) and value == "true" and "dra" in key[len(DEPLOY_PREFIX) :].split("-")
             for key, value in self.view.labels.items()
-        ):
+        )
+
+    def is_dra(self) -> bool:
+        """Say whether the node's GPUs are given out by DRA, and not as extended resources."""
+        if self.offered_by_dra or self._is_deployed_by_dra():
             return True
         # With a ClusterPolicy beside it the two conflict, and the operator leaves everything as it was.
         return bool(self.cluster.gpu_clusters) and self.policy is None and self.present and not self.uses

@@ -7,7 +7,8 @@ import time
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from ansible_collections.gpuwl.sandbox.plugins.filter.pools import pool_nodes
+from ansible_collections.gpuwl.sandbox.plugins.filter.pools import expand_range, pool_nodes
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_names import expand_ranges
 
 LABEL = "nvidia.com/gpu.workload.config"
 # What YAML makes of things that people forget to quote or to fill in.
@@ -277,3 +278,8 @@ def test_ten_thousand_nodes_take_no_time():
     assert len(names(*patterns)) == 10000
     assert errors(pool(nodes=patterns * 2)).count("stands 2 times") == 10000
     assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize("pattern", ["gpu-7", "gpu-[00:19]", "gpu-[8:11].x", "r[1:2]-n[0:4:2]", "z-[a:c]", "e-[:2]"])
+def test_modules_expand_ranges_as_ansible_does(pattern):
+    assert expand_ranges(pattern) == expand_range(pattern)

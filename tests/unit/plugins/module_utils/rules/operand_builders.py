@@ -131,3 +131,14 @@ def causes(found):
 
 def pairs(found):
     return [(one["operand"], one["needs"]) for one in found["out_of_order"]]
+
+
+def in_operator(without=(), pods=None, taints=(), sets=None, policy=None, version="26.7.0", labels=None, **values):
+    """The audit of a cluster with one node; without: operands that have no Pod there; values: deploy labels."""
+    return audit(
+        policy or cluster_policy(),
+        sets if sets is not None else operator_sets(),
+        gpu_node(taints=taints, labels=labels, **values),
+        pods_on("gpu-1", without) if pods is None else pods,
+        version=version,
+    )

@@ -7,13 +7,26 @@ import itertools
 import json
 from xml.etree import ElementTree
 
-import builders
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import inventory
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_reading import read_audit
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_report import AUDIT_FORMATS, audit_reports
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import settings_from
-from operand_builders import FOUND, NOT_CHECKED, OPERATOR_SETS, cluster_policy, gpu_node, operator_sets, pod, pods_on
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules import builders
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operand_builders import (
+    CHAIN,
+    FOUND,
+    NOT_CHECKED,
+    OPERATOR_SETS,
+    cluster_policy,
+    gpu_node,
+    lab_pods,
+    lab_sets,
+    labels_of,
+    operator_sets,
+    pod,
+    pods_on,
+)
 
 KINDS = ("Node", "Pod", "DaemonSet", "ClusterPolicy", "NVIDIADriver", "GPUCluster", "ResourceSlice")
 GPUS = {"nvidia.com/gpu": "4"}
@@ -97,6 +110,16 @@ def test_what_keeps_the_plugin_away_explains_that_nothing_is_offered(tmp_path):
     assert found["severity"] == "error" and found["message"].endswith("; the node offers no GPU")
     assert report["exit_code"] == 1
     assert ("no-resource", "gpu-1") in rules(told(path, ignore=["operand-tainted-out"])[1])
+
+
+def test_without_an_operator_only_what_there_is_is_due(tmp_path):
+    path = save(
+        tmp_path,
+        {**gpus(), "metadata": {"name": "gpu-1", "labels": {**FOUND, **labels_of(CHAIN)}}},
+        lab_sets(),
+        lab_pods("gpu-1"),
+    )
+    assert "deploy-label-missing" not in [rule for rule, _name in rules(told(path)[1])]
 
 
 def test_what_is_not_judged_is_not_said_to_be_well(tmp_path):

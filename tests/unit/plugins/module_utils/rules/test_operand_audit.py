@@ -8,8 +8,7 @@ import copy
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import operand_table
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import AUDIT, RULE_PAGES
-from operand_builders import (
-    CHAIN,
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operand_builders import (
     DEPLOY,
     FOUND,
     NOT_CHECKED,
@@ -20,8 +19,7 @@ from operand_builders import (
     cluster_policy,
     daemonset,
     gpu_node,
-    lab_pods,
-    lab_sets,
+    in_operator,
     labels_of,
     node,
     only_node,
@@ -33,17 +31,6 @@ from operand_builders import (
 )
 
 WORKLOAD = "nvidia.com/gpu.workload.config"
-
-
-def in_operator(without=(), pods=None, taints=(), sets=None, policy=None, version="26.7.0", labels=None, **values):
-    """The audit of a cluster with one node; without: operands that have no Pod there; values: deploy labels."""
-    return audit(
-        policy or cluster_policy(),
-        sets if sets is not None else operator_sets(),
-        gpu_node(taints=taints, labels=labels, **values),
-        pods_on("gpu-1", without) if pods is None else pods,
-        version=version,
-    )
 
 
 def test_a_whole_node_has_nothing_missing_and_says_what_it_runs():
@@ -156,6 +143,66 @@ def test_a_label_that_an_edited_selector_asks_for_and_the_node_has_is_no_fault()
     selector = {DEPLOY + "dcgm-exporter": "true", "pool": "a"}
     sets = [*operator_sets(without=EXPORTER), daemonset("nvidia-dcgm-exporter", "", selector=selector)]
     assert in_operator(sets=sets, labels={"pool": "a"})["findings"] == []
+
+
+@pytest.mark.parametrize(("operator", "values"), [("DoesNotExist", []), ("NotIn", ["true"]), ("In", ["false"])])
+def test_what_goes_where_an_operand_is_not_is_none(operator, values):
+    term = {"matchExpressions": [{"key": DEPLOY + "driver", "operator": operator, "values": values}]}
+    other = daemonset("watch", "", namespace="elsewhere", selector={}, owner="")
+    other["spec"]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    }
+    without = ("driver",)
+    result = in_operator(
+        without,
+        driver=None,
+        sets=[*operator_sets(), other],
+        pods=[*pods_on("gpu-1", without), pod("watch", "gpu-1", "elsewhere")],
+    )
+    assert causes(only_node(result))["driver"] == "label-absent"
+
+
+def test_what_others_let_go_after_an_operands_label_is_not_the_operand():
+    other = daemonset("watch", "driver", namespace="elsewhere", owner="")
+    crashed = pod("watch", "gpu-1", "elsewhere", status={"phase": "Failed"})
+    assert in_operator(sets=[*operator_sets(), other], pods=[*pods_on("gpu-1"), crashed])["findings"] == []
+    result = in_operator(
+        sets=[*operator_sets(), other], pods=[*pods_on("gpu-1", ("driver",)), pod("watch", "gpu-1", "elsewhere")]
+    )
+    assert causes(only_node(result)) == {"driver": "pod-not-running"}
+
+
+def test_the_mps_daemon_does_not_stand_for_the_device_plugin():
+    selector = {DEPLOY + "device-plugin": "true", "nvidia.com/mps.capable": "true"}
+    mps = daemonset("nvidia-device-plugin-mps-control-daemon", "", selector=selector)
+    gone = ("device-plugin",)
+    sets = [*operator_sets(without=gone), mps]
+    pods = [*pods_on("gpu-1", gone), pod("nvidia-device-plugin-mps-control-daemon", "gpu-1")]
+    result = in_operator(sets=sets, pods=pods, labels={"nvidia.com/mps.capable": "true"})
+    assert causes(only_node(result)) == {"device-plugin": "daemonset-absent"}
+
+
+def test_a_node_whose_kernel_has_no_driver_is_no_edited_selector():
+    kernel = "feature.node.kubernetes.io/kernel-version.full"
+    driver = daemonset("nvidia-driver-daemonset-6.8", "", selector={DEPLOY + "driver": "true", kernel: "6.8"})
+    sets = [*operator_sets(without=("driver",)), driver]
+    result = in_operator(("driver",), sets=sets, labels={kernel: "5.15"})
+    found = next(one for one in result["findings"] if one["subject"]["kind"] == "DaemonSet")
+    assert found["rule"] == "daemonset-missing"
+    assert "delete" not in found["remedy"]
+
+
+def test_beside_a_dra_driver_the_operator_brings_driver_and_toolkit():
+    piece = {
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {"driver": "gpu.nvidia.com", "nodeName": "gpu-1"},
+    }
+    policy = cluster_policy(devicePlugin={"enabled": False})
+    sets = operator_sets(without=("device-plugin",))
+    result = audit(policy, sets, gpu_node(), pods_on("gpu-1", ("driver", "device-plugin")), piece)
+    assert causes(only_node(result)) == {"driver": "pod-not-running"}
+    assert {"dra-node", "operand-not-running"} <= {one["rule"] for one in result["findings"]}
 
 
 def test_a_selector_by_required_affinity_counts_like_a_node_selector():
@@ -335,171 +382,6 @@ def test_an_annotation_with_a_reason_silences_a_rule_on_its_node():
     tainted["metadata"]["annotations"] = {"gpuwl.sandbox/ignore.operand-tainted-out": "on loan until May"}
     result = audit(cluster_policy(), operator_sets(), tainted)
     assert result["findings"] == [] and only_node(result)["missing"]
-
-
-# Out of order on a real operator.
-
-
-def test_a_device_plugin_without_the_toolkit_is_an_error_and_comes_first():
-    result = in_operator(("container-toolkit",), container_toolkit=None)
-    assert pairs(only_node(result))[0] == ("device-plugin", "container-toolkit")
-    # That the toolkit's label is gone is not told twice.
-    assert rules(result) == [("error", "toolkit-missing", "gpu-1")]
-    first = result["findings"][0]
-    assert "nothing reports" in first["message"]
-    assert first["remedy"] == "kubectl label node gpu-1 nvidia.com/gpu.deploy.container-toolkit=true --overwrite"
-
-
-def test_a_toolkit_taken_off_on_purpose_may_be_the_hosts():
-    result = in_operator(("container-toolkit",), container_toolkit="false")
-    assert ("warning", "toolkit-missing", "gpu-1") in rules(result)
-    found = next(one for one in result["findings"] if one["rule"] == "toolkit-missing")
-    assert found["remedy"].startswith("Nothing if the host has a toolkit of its own; else: kubectl label node gpu-1 ")
-
-
-@pytest.mark.parametrize(
-    ("values", "policy"),
-    [
-        ({"driver": "false"}, None),
-        ({"driver": "pre-installed"}, None),
-        ({}, cluster_policy(driver={"enabled": False})),
-    ],
-    ids=["off on purpose", "in the host", "off in the cluster"],
-)
-def test_a_driver_that_is_met_otherwise(values, policy):
-    sets = operator_sets(without=("driver",)) if policy else None
-    result = in_operator(("driver",), policy=policy, sets=sets, **values)
-    assert only_node(result)["out_of_order"] == []
-    assert [one["rule"] for one in result["findings"]] in ([], ["operand-off"])
-
-
-def test_a_toolkit_off_in_the_cluster_is_the_hosts_and_the_driver_still_needed():
-    policy = cluster_policy(toolkit={"enabled": False})
-    gone = ("container-toolkit",)
-    result = in_operator(gone, policy=policy, sets=operator_sets(without=gone))
-    assert only_node(result)["out_of_order"] == []
-    result = in_operator((*gone, "driver"), policy=policy, sets=operator_sets(without=gone), driver=None)
-    assert ("device-plugin", "driver") in pairs(only_node(result))
-
-
-def test_the_needs_of_a_real_operator_are_not_the_labs():
-    """GPU Feature Discovery waits for the toolkit and not for the device plugin; the validator waits for that."""
-    result = in_operator(("device-plugin",), device_plugin=None)
-    assert pairs(only_node(result)) == [("operator-validator", "device-plugin")]
-    assert ("warning", "operand-out-of-order", "gpu-1") in rules(result)
-
-
-def test_a_pod_that_waits_for_a_missing_operand_says_so():
-    waiting = {
-        "phase": "Pending",
-        "initContainerStatuses": [
-            {"name": "driver-validation", "state": {"terminated": {"exitCode": 0}}},
-            {"name": "toolkit-validation", "state": {"running": {}}},
-        ],
-    }
-    gone = ("container-toolkit", "operator-validator")
-    pods = [*pods_on("gpu-1", gone), pod("nvidia-operator-validator", "gpu-1", status=waiting)]
-    result = in_operator(pods=pods, container_toolkit=None)
-    (found,) = [one for one in only_node(result)["missing"] if one["operand"] == "operator-validator"]
-    assert found["cause"] == "pod-not-running"
-    assert "Init:1/2" in found["detail"] and "it waits for container-toolkit" in found["detail"]
-    assert ("info", "operand-not-running", "gpu-1") in rules(result)
-    # By itself the same Pod is being started, which is a warning.
-    alone = in_operator(pods=[*pods_on("gpu-1", ("operator-validator",)), pods[-1]])
-    assert rules(alone) == [("warning", "operand-not-running", "gpu-1")]
-
-
-# Without an operator: the lab.
-
-
-def test_the_labs_two_nodes_of_which_one_has_the_driver():
-    """A driver that nobody labelled is missing, and what runs before it is out of order."""
-    without = labels_of(CHAIN, driver=None)
-    result = audit(
-        lab_sets(),
-        node("gpu-1", labels_of(CHAIN)),
-        node("gpu-2", without),
-        lab_pods("gpu-1"),
-        lab_pods("gpu-2", CHAIN[1:]),
-        version=None,
-    )
-    first, second = result["nodes"]
-    assert first["running"] == first["due"] == sorted(CHAIN) and not first["missing"]
-    assert causes(second) == {"driver": "label-absent"} and pairs(second) == [("container-toolkit", "driver")]
-    assert result["operator"] is False and result["operator_version"] is None
-    assert rules(result) == [("warning", "operand-out-of-order", "gpu-2")]
-
-
-def test_the_labs_driver_that_is_off_on_purpose():
-    result = audit(lab_sets(), node("gpu-1", labels_of(CHAIN, driver="false")), lab_pods("gpu-1", CHAIN[1:]))
-    assert only_node(result)["out_of_order"] == [] and causes(only_node(result)) == {"driver": "label-not-true"}
-    assert rules(result) == [("info", "operand-off", "gpu-1")]
-
-
-def test_a_hand_labelled_node_with_the_device_plugin_alone():
-    result = audit(lab_sets(), node("gpu-3", labels_of(("device-plugin",))), lab_pods("gpu-3", ("device-plugin",)))
-    assert pairs(only_node(result)) == [("device-plugin", "container-toolkit")]
-    assert rules(result)[0] == ("error", "toolkit-missing", "gpu-3")
-
-
-def test_the_labs_chain_goes_through_each_link():
-    gone = "gpu-feature-discovery"
-    running = [one for one in CHAIN if one != gone]
-    result = audit(lab_sets(), node("gpu-1", labels_of(running)), lab_pods("gpu-1", running))
-    assert pairs(only_node(result)) == [("operator-validator", gone)]
-
-
-def test_a_link_that_the_lab_does_not_have_counts_as_met():
-    operands = ("driver", "device-plugin")
-    result = audit(lab_sets(operands), node("gpu-1", labels_of(operands)), lab_pods("gpu-1", operands))
-    assert only_node(result)["due"] == sorted(operands) and result["findings"] == []
-    # What that one would need takes its place.
-    result = audit(lab_sets(operands), node("gpu-1", labels_of(operands)), lab_pods("gpu-1", operands[1:]))
-    assert pairs(only_node(result)) == [("device-plugin", "driver")]
-
-
-def test_a_label_that_asks_for_what_no_daemonset_brings():
-    result = audit(lab_sets(CHAIN[:3]), node("gpu-1", labels_of(CHAIN[:4])), lab_pods("gpu-1", CHAIN[:3]))
-    assert causes(only_node(result)) == {"gpu-feature-discovery": "daemonset-absent"}
-    assert [one["rule"] for one in result["findings"]] == ["daemonset-missing"]
-
-
-@pytest.mark.parametrize(
-    ("labels", "resources", "is_gpu_node"),
-    [
-        ({}, {}, False),
-        ({"nvidia.com/gpu.present": "true"}, {}, True),
-        ({"feature.node.kubernetes.io/pci-0302_10de.present": "true"}, {}, True),
-        ({DEPLOY + "driver": "false"}, {}, True),
-        ({}, {"nvidia.com/gpu": "4"}, True),
-        ({}, {"nvidia.com/gpu": "0"}, False),
-        ({}, {"nvidia.com/anything": "1"}, True),
-    ],
-)
-def test_what_makes_a_node_of_the_lab_one_with_gpus(labels, resources, is_gpu_node):
-    result = audit(lab_sets(), node("gpu-1", labels, resources=resources))
-    assert bool(result["nodes"]) == is_gpu_node
-
-
-def test_an_operand_of_another_workload_is_not_due_in_the_lab():
-    sets = [*lab_sets(), *lab_sets(("vfio-manager",))]
-    result = audit(sets, node("gpu-1", labels_of(CHAIN)), lab_pods("gpu-1"))
-    assert only_node(result)["due"] == sorted(CHAIN)
-    result = audit(sets, node("vm-1", {WORKLOAD: "vm-passthrough"}))
-    assert only_node(result)["due"] == ["vfio-manager"]
-
-
-def test_an_operand_of_no_workload_is_due_where_it_is_asked_for():
-    sets = [*lab_sets(), *lab_sets(("nvsm",))]
-    assert "nvsm" not in only_node(audit(sets, node("gpu-1", labels_of(CHAIN)), lab_pods("gpu-1")))["due"]
-    asked = audit(sets, node("gpu-1", labels_of((*CHAIN, "nvsm"))), lab_pods("gpu-1"))
-    assert causes(only_node(asked)) == {"nvsm": "pod-not-running"}
-
-
-def test_a_tainted_node_of_the_lab():
-    result = audit(lab_sets(), node("gpu-1", labels_of(CHAIN), [NOT_CHECKED]))
-    assert rules(result) == [("warning", "operand-tainted-out", "gpu-1")]
-    assert result["findings"][0]["remedy"].endswith("kubectl taint node gpu-1 'dedicated:NoSchedule'-")
 
 
 # Where the cluster's own word misleads.

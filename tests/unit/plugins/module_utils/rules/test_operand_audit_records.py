@@ -5,7 +5,11 @@
 
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_audit import operand_audit
-from operator_records import STEADY, other_objects, title
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operator_records import (
+    STEADY,
+    other_objects,
+    title,
+)
 
 DEPLOY = "nvidia.com/gpu.deploy."
 TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]

@@ -9,7 +9,14 @@ import random
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_audit import operand_audit
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_pods import not_running
-from operand_builders import NOT_CHECKED, audit, cluster_policy, gpu_node, operator_sets, pods_on
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operand_builders import (
+    NOT_CHECKED,
+    audit,
+    cluster_policy,
+    gpu_node,
+    operator_sets,
+    pods_on,
+)
 
 
 def container(ready=False, name="main", **state):
@@ -91,7 +98,8 @@ def test_why_a_pod_does_not_run(status, why, waits):
 def test_a_pod_on_its_way_out_does_not_run():
     status = {"phase": "Running", "containerStatuses": [container(True, running={})]}
     going = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status}
-    assert not_running(going) == ("it is being deleted", False)
+    # A rolling update looks like this.
+    assert not_running(going) == ("it is being deleted", True)
 
 
 def test_a_sidecar_is_no_init_container_to_wait_for():

@@ -6,7 +6,6 @@
 import json
 
 import pytest
-from ansible.plugins.inventory import expand_hostname_range
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import read_policy
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_effects import (
     label_effects,
@@ -212,12 +211,6 @@ def test_a_node_taken_out_by_others_has_nothing_to_restore():
 def test_a_damaged_annotation_is_refused(text):
     with pytest.raises(SwitchError, match="operand-was.operands is damaged"):
         plan_switch(node({SWITCH: "false"}, {WAS_PREFIX + "operands": text}), IN, None)
-
-
-@pytest.mark.parametrize("pattern", ["gpu-7", "gpu-[00:19]", "gpu-[8:11].x", "r[1:2]-n[0:4:2]", "z-[a:c]", "e-[:2]"])
-def test_ranges_are_ansibles(pattern):
-    expected = expand_hostname_range(pattern) if "[" in pattern else [pattern]
-    assert expand_ranges(pattern) == expected
 
 
 @pytest.mark.parametrize(

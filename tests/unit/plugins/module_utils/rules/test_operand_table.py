@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.objects import Unreadable
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_audit import operand_audit_of
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import operand_table
-from operand_builders import (
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operand_builders import (
     CHAIN,
     DEPLOY,
     FOUND,
