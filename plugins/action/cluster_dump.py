@@ -35,6 +35,7 @@ def argument_spec() -> dict[str, Any]:
                 "required": {"type": "bool", "default": True},
             },
         },
+        "environment": {"type": "bool", "default": True},
     }
 
 
@@ -46,12 +47,12 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         super().run(tmp, task_vars)
         _spec, args = self.validate_argument_spec(argument_spec={**argument_spec(), **auth_argument_spec()})
-        dumps = args.pop("dumps")
+        dumps, environment = args.pop("dumps"), args.pop("environment")
         try:
             _validate(dumps)
             api = connect(**args) if dumps else None
             # All is read before the first file is touched.
-            outcomes = [_compare(api, dump) for dump in dumps]
+            outcomes = [_compare(api, dump, environment) for dump in dumps]
             if not self._task.check_mode:
                 remove([Path(outcome["path"]) for outcome in outcomes if outcome["left_out"]])
                 write([outcome["change"] for outcome in outcomes if outcome["change"]])
@@ -94,7 +95,7 @@ def _validate(dumps: list[dict[str, Any]]) -> None:
         raise ApiError("nothing can be saved: " + "; ".join(problems))
 
 
-def _compare(api: Any, dump: dict[str, Any]) -> dict[str, Any]:
+def _compare(api: Any, dump: dict[str, Any], environment: bool) -> dict[str, Any]:
     """LIST one kind and compare with the file: {path, kind, count, served, left_out, changed, change: Change or None, summary}."""
     kind, path = dump["kind"], Path(dump["path"])
     resource = _dump.KINDS[kind][0]
@@ -102,7 +103,13 @@ def _compare(api: Any, dump: dict[str, Any]) -> dict[str, Any]:
     before = _read(path)
     entries = []
     if outcome["served"]:
-        keep = functools.partial(_dump.entry, kind, api.group_version(resource), with_digest=before is not None)
+        keep = functools.partial(
+            _dump.entry,
+            kind,
+            api.group_version(resource),
+            with_digest=before is not None,
+            environment=environment,
+        )
         try:
             entries = api.list(resource, dump["namespace"], keep=keep)[0]
         except ApiError as error:

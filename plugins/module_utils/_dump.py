@@ -27,6 +27,8 @@ UNSTEADY_METADATA = ("resourceVersion", "managedFields")
 UNSTEADY_CONDITION = ("lastHeartbeatTime", "lastTransitionTime", "lastProbeTime")
 # A kubelet's own affairs: images come with the Pods that are placed, volumes with theirs.
 UNSTEADY_NODE_STATUS = ("images", "volumesInUse", "volumesAttached")
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+ENVIRONMENT = ("env", "envFrom", "command", "args")
 ENDED = ("Succeeded", "Failed")
 # Names in a diff; more are counted.
 SHOWN = 50
@@ -51,11 +53,30 @@ def kind_of(text: str) -> str | None:
     return None
 
 
-def entry(kind: str, api_version: str, item: dict[str, Any], with_digest: bool) -> Entry:
+def without_environment(item: dict[str, Any]) -> dict[str, Any]:
+    """A Pod or DaemonSet without what may hold secrets: its containers' environment, command and arguments, and kubectl's copy of it."""
+    annotations = item["metadata"].get("annotations") or {}
+    kept = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    spec = item.get("spec") or {}
+    template = spec.get("template")
+    if template:
+        inner = {**template, "metadata": template.get("metadata") or {}}
+        spec = {**spec, "template": without_environment(inner)}
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        if spec.get(field):
+            bare = [{key: one[key] for key in one if key not in ENVIRONMENT} for one in spec[field]]
+            spec = {**spec, field: bare}
+    return {**item, "metadata": {**item["metadata"], "annotations": kept}, "spec": spec}
+
+
+def entry(kind: str, api_version: str, item: dict[str, Any], with_digest: bool, environment: bool = True) -> Entry:
     """What a dump holds of an item of a LIST: the object with its kind, without managedFields, as kubectl has it.
 
     with_digest: whether it will be compared with another; it takes about as long as all the rest.
+    environment: whether Pods and DaemonSets keep the environment of their containers.
     """
+    if not environment and kind in ("Pod", "DaemonSet"):
+        item = without_environment(item)
     metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
     whole = {**item, "apiVersion": api_version, "kind": kind, "metadata": metadata}
     # Each line stands two levels deep. Within a string a newline is written out.

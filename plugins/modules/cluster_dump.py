@@ -65,6 +65,13 @@ options:
             as it would be taken for this one's.
         type: bool
         default: true
+  environment:
+    description:
+      - Whether Pods and DaemonSets are saved with the environment, command and arguments of their containers, in which secrets may stand.
+      - With V(false) these and the annotation C(kubectl.kubernetes.io/last-applied-configuration) are left out. All filters of this collection
+        do without them.
+    type: bool
+    default: true
 seealso:
   - plugin: gpuwl.sandbox.audit_reports
     plugin_type: filter

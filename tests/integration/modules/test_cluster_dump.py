@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 
 def task(**options):
@@ -147,3 +148,32 @@ def test_kinds_of_other_groups(modules, cluster, namespace, tmp_path):
     ]
     code, text = modules.playbook(steps, "--diff")
     assert code == 0 and f"--- {sets}: " in text, text
+
+
+def test_the_environment_of_containers_can_be_left_out(modules, cluster, namespace, tmp_path):
+    container = {"name": "c", "image": "x", "env": [{"name": "A", "value": "SECRET-1"}], "args": ["--token=SECRET-2"]}
+    template = {
+        "metadata": {"labels": {"app": "e"}},
+        "spec": {"nodeSelector": {"no": "node"}, "containers": [container]},
+    }
+    metadata = {"name": "e", "namespace": namespace}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    spec = {"selector": {"matchLabels": {"app": "e"}}, "template": template}
+    daemonset = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
+    # kubectl apply leaves a copy of the object in an annotation.
+    cluster.kubectl(
+        "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod, daemonset]})
+    )
+    for environment in (True, False):
+        dumps = [
+            {"kind": kind, "namespace": namespace, "path": str(tmp_path / f"{kind}-{environment}.json")}
+            for kind in ("Pod", "DaemonSet")
+        ]
+        code, text = dump_play(modules, dumps, environment=environment)
+        assert code == 0, text
+        for dump in dumps:
+            saved = Path(dump["path"]).read_text(encoding="utf-8")
+            assert ("SECRET-1" in saved and "SECRET-2" in saved) == environment
+            (item,) = json.loads(saved)["items"]
+            assert (item.get("spec").get("template") or item)["spec"]["nodeSelector"] == {"no": "node"}
+    cluster.kubectl("delete", "pod,daemonset", "e", "-n", namespace, "--wait=false")
