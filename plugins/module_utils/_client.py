@@ -303,7 +303,7 @@ class Api:
                 items.extend(found if keep is None else [one for one in map(keep, found) if one is not None])
                 more = page["metadata"].get("continue")
                 if not more:
-                    return items, page["metadata"]["resourceVersion"]
+                    return items, page["metadata"].get("resourceVersion") or ""
 
     def get(self, resource: str, name: str, namespace: str | None = None) -> dict[str, Any]:
         """GET one object."""

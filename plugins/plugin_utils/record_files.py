@@ -130,8 +130,8 @@ def _failed(path: Path, error: OSError, written: list[str] | None = None) -> Rec
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         advice = "make room and run again"
     elif error.errno in (errno.ENOTDIR, errno.EEXIST):
-        advice = "a file is where a folder should be: move it away, or set another lab_root"
+        advice = "a file is where a folder should be: move it away, or choose another folder for the root"
     else:
-        advice = "make the folder writable, or set another lab_root"
+        advice = "make the folder writable, or choose another one for the root"
     done = f"; written before it: {', '.join(written)}" if written else ""
     return RecordError(f"record {path} cannot be written ({error.strerror}): {advice}{done}")

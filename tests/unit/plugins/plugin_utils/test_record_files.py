@@ -119,7 +119,7 @@ def test_a_folder_in_the_way(tmp_path):
 
 def test_a_file_where_a_folder_should_be(tmp_path):
     (tmp_path / "out").write_text("x")
-    with pytest.raises(RecordError, match="a file is where a folder should be: move it away, or set another lab_root"):
+    with pytest.raises(RecordError, match="a file is where a folder should be: move it away, or choose another folder"):
         put(tmp_path)
     with pytest.raises(RecordError, match="a file is where a folder should be"):
         make_folders([tmp_path / "out"])
