@@ -83,6 +83,9 @@ def explain_silence(error: HTTPError, host: str) -> ApiError:
 def explain_configuration(error: Exception, kubeconfig: str | dict[str, Any] | None) -> ApiError:
     """An ApiError for a configuration that could not be read or used. kubeconfig: the path(s) given, a dict, or None."""
     text = re.sub(r"^Could not create API client: ", "", one_line(error))[:500] or type(error).__name__
+    if isinstance(error, (AttributeError, KeyError, TypeError)):
+        # Python's words for a file of another form.
+        text = "it has not the form of a kubeconfig"
     # A token with a line break is refused with all that it holds.
     text = re.sub(r"\b(Bearer|Basic) .*", r"\1 ...", text)
     if not isinstance(kubeconfig, str):

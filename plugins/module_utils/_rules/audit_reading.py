@@ -63,6 +63,9 @@ def read_audit(
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # Deeper down, what an API server would never have accepted is not told apart.
             errors.append(f"a Node or Pod has not the form that the Kubernetes API gives it: {error}")
+    if live and live.get(lacking):
+        # The main part of an audit cannot be made, so that all is well would be no answer.
+        errors.append(f"{live[lacking]}; so operands cannot be judged")
     if not lacking and counts["Node"]:
         operands = seen.audit()
     outcome = outcome._replace(errors=list(dict.fromkeys(errors + stock.errors)))

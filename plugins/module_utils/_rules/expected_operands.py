@@ -37,6 +37,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload impo
     nearest_version,
     operands_disabled,
     parse_version,
+    version_text,
 )
 
 _DOUBTFUL_SYSTEM = (
@@ -121,7 +122,7 @@ def surrounding(
     notes = []
     version = NEWEST_VERSION
     if operator_version not in (None, ""):
-        parsed = parse_version(str(operator_version))  # YAML reads 26.7 as a number
+        parsed = parse_version(version_text(operator_version))
         if parsed is None:
             raise ValueError(
                 f"the operator version is {operator_version!r}, expected one such as 26.7.0, v26.7.0 or 26.7"

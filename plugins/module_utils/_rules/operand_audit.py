@@ -39,6 +39,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload impo
     CONTAINER_WORKLOAD,
     can_do_mig,
     operands_of,
+    version_text,
 )
 
 # With each kind that tells something the resource as kubectl names it.
@@ -113,7 +114,7 @@ class OperandsSeen:
         elif kind == "ClusterPolicy":
             name = str(metadata.get("name") or "cluster-policy")
             self._states[name] = str(as_dict(item.get("status")).get("state") or "")
-        self._surroundings.take(kind, item, "", ())
+        self._surroundings.take(kind, item, "the cluster", ())
 
     def lacking(self) -> str:
         """Return the kind of which there must be objects that were not given, "" where all seems to be there."""
@@ -241,7 +242,7 @@ def operand_audit(
     """
     seen = OperandsSeen(
         read_policy(cluster_policy) if cluster_policy else None,
-        read_version(str(operator_version)) if operator_version not in (None, "") else "",
+        read_version(version_text(operator_version)) if operator_version not in (None, "") else "",
     )
     _take_objects(seen, objects)
     return seen.result(compare_versions)

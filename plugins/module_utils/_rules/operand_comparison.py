@@ -13,7 +13,11 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_polic
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.expected_operands import expected_operands
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_seen import SeenNode
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import read_version
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import nearest_version, parse_version
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import (
+    nearest_version,
+    parse_version,
+    version_text,
+)
 
 # What a version does otherwise than those before it, and no single state shows.
 _LOST_LABELS = (
@@ -31,7 +35,7 @@ def read_versions(given: Any) -> Tuple[str, str]:
     """Accept a list of two versions, from and to."""
     if not isinstance(given, (list, tuple)) or len(given) != 2:
         raise ValueError(f"compare_versions is {given!r}, expected a list of two versions such as [26.3, 26.7]")
-    older, newer = (read_version(str(one)) for one in given)
+    older, newer = (read_version(version_text(one)) for one in given)
     return older, newer
 
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.cluster_policy import Policy, read_policy
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.inputs import Source, read_inputs
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import RULE_PAGES
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import parse_version
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.workload import parse_version, version_text
 
 # lab: the lab's step 8 to the letter; operator: what the real GPU Operator makes of a label.
 PROFILES = ("lab", "operator")
@@ -56,7 +56,7 @@ def settings_from(
     return Settings(
         profile=str(profile),
         policy=policy,
-        version=read_version(str(operator_version)) if operator_version not in (None, "") else "",
+        version=read_version(version_text(operator_version)) if operator_version not in (None, "") else "",
         ignores=frozenset(read_ignore(one) for one in ignore),
         max_size=size,
     )

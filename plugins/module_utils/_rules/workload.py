@@ -59,6 +59,19 @@ def parse_version(text: Any) -> Optional[Tuple[int, int]]:
     return (int(found.group(1)), int(found.group(2))) if found else None
 
 
+def version_text(given: Any) -> str:
+    """Return a version given as text, or as the number that YAML makes of one without quotes.
+
+    Raises ValueError for a number that may have been another version: YAML reads 26.10 as 26.1.
+    """
+    text = str(given)
+    if isinstance(given, float) and text.endswith(".1"):
+        raise ValueError(
+            f"the operator version {text} may have been {text}0 before YAML read it as a number: give it in quotes"
+        )
+    return text
+
+
 def nearest_version(version: Tuple[int, int]) -> Tuple[int, int]:
     """Return the newest known version that is not newer than this, or the oldest known one."""
     return max((known for known in KNOWN_VERSIONS if known <= version), default=KNOWN_VERSIONS[0])

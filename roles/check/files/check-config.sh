@@ -3341,6 +3341,19 @@ def parse_version(text: Any) -> Optional[Tuple[int, int]]:
     return (int(found.group(1)), int(found.group(2))) if found else None
 
 
+def version_text(given: Any) -> str:
+    """Return a version given as text, or as the number that YAML makes of one without quotes.
+
+    Raises ValueError for a number that may have been another version: YAML reads 26.10 as 26.1.
+    """
+    text = str(given)
+    if isinstance(given, float) and text.endswith(".1"):
+        raise ValueError(
+            f"the operator version {text} may have been {text}0 before YAML read it as a number: give it in quotes"
+        )
+    return text
+
+
 def nearest_version(version: Tuple[int, int]) -> Tuple[int, int]:
     """Return the newest known version that is not newer than this, or the oldest known one."""
     return max((known for known in KNOWN_VERSIONS if known <= version), default=KNOWN_VERSIONS[0])
@@ -4551,7 +4564,7 @@ def settings_from(
     return Settings(
         profile=str(profile),
         policy=policy,
-        version=read_version(str(operator_version)) if operator_version not in (None, "") else "",
+        version=read_version(version_text(operator_version)) if operator_version not in (None, "") else "",
         ignores=frozenset(read_ignore(one) for one in ignore),
         max_size=size,
     )
@@ -4986,12 +4999,19 @@ class Case:
         operands = set(operands_of(self.workload, self.mode or "kubevirt", self.cluster.version))
         return sorted(operands)
 
-    def is_dra(self) -> bool:
-        """Say whether the node's GPUs are given out by DRA, and not as extended resources."""
-        if self.offered_by_dra or any(
+    def is_left_to_dra(self) -> bool:
+        """Say whether a ClusterPolicy's operands have nothing to do there: beside a DRA driver of its own they bring driver and toolkit."""
+        return self.is_dra() and (self.policy is None or self._is_deployed_by_dra())
+
+    def _is_deployed_by_dra(self) -> bool:
+        return any(
             key.startswith(DEPLOY_PREFIX) and value == "true" and "dra" in key[len(DEPLOY_PREFIX) :].split("-")
             for key, value in self.view.labels.items()
-        ):
+        )
+
+    def is_dra(self) -> bool:
+        """Say whether the node's GPUs are given out by DRA, and not as extended resources."""
+        if self.offered_by_dra or self._is_deployed_by_dra():
             return True
         # With a ClusterPolicy beside it the two conflict, and the operator leaves everything as it was.
         return bool(self.cluster.gpu_clusters) and self.policy is None and self.present and not self.uses

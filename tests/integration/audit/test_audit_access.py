@@ -92,8 +92,12 @@ def test_without_another_the_rest_is_judged_and_the_report_says_so(audits, accou
     told = {one["kind"]: one for one in report["not_judged"]}
     assert {"ClusterPolicy", "GPUCluster", "NVIDIADriver", "ResourceSlice"} <= told.keys()
     assert all("half may not list" in one["why"] for one in told.values())
-    assert report["errors"] == [] and report["checked"] >= 9 and report["inventory"]
+    assert report["checked"] >= 9 and report["inventory"]
+    # An audit without its main part does not end as if all were well.
+    (error,) = report["errors"]
+    assert "may not list clusterpolicies.nvidia.com" in error and "operands cannot be judged" in error
+    assert report["exit_code"] == 2
     # Without its ClusterPolicy it would be taken for a cluster without an operator.
     assert report["operands"] is None and any("operands" in one["rules"] for one in report["not_judged"])
     audits.run(audit_kubeconfig=config, audit_cluster_policy={"sandboxWorkloads": {"enabled": True}})
-    assert len(audits.report()["operands"]) >= 9
+    assert len(audits.report()["operands"]) >= 9 and audits.report()["errors"] == []

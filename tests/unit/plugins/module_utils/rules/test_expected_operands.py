@@ -301,6 +301,7 @@ def test_mig_config_is_written_where_the_policy_has_a_default(default, written):
         (([], {"driver": {"usePrecompiled": 1}}), "driver.usePrecompiled is 1"),
         (([], []), "the ClusterPolicy is []"),
         (([], {"kind": "List", "items": []}), 'it is of kind "List", expected one ClusterPolicy'),
+        (([], None, 26.1), "may have been 26.10"),
         (([], None, "newest"), "'newest', expected one such as 26.7.0"),
         (([], None, None, {"kind": "GPUCluster"}), "other_objects must be a list"),
         (([], None, None, ["GPUCluster"]), "other_objects[0]"),

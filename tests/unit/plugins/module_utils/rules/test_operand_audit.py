@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import operand_table
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.rule_pages import AUDIT, RULE_PAGES
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operand_builders import (
+    CHAIN,
     DEPLOY,
     FOUND,
     NOT_CHECKED,
@@ -20,6 +21,8 @@ from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.ope
     daemonset,
     gpu_node,
     in_operator,
+    lab_pods,
+    lab_sets,
     labels_of,
     node,
     only_node,
@@ -101,6 +104,15 @@ def test_a_pod_that_runs_in_spite_of_a_later_taint_counts_as_running():
     assert only_node(result)["missing"] == [] and result["findings"] == []
 
 
+def test_what_uses_the_hosts_network_goes_where_there_is_none_yet():
+    key = "node.kubernetes.io/network-unavailable"
+    sets = operator_sets()
+    sets[0]["spec"]["template"]["spec"]["hostNetwork"] = True
+    found = causes(only_node(in_operator(ON, sets=sets, taints=[{"key": key, "effect": "NoSchedule"}])))
+    assert found.pop("driver") == "pod-not-running"
+    assert set(found.values()) == {"taint-not-tolerated"}
+
+
 @pytest.mark.parametrize("key", ["node.kubernetes.io/not-ready", "node.cloudprovider.kubernetes.io/uninitialized"])
 def test_a_taint_of_a_node_that_is_not_well_is_not_to_be_tolerated(key):
     (found,) = in_operator(ON, taints=[{"key": key, "effect": "NoSchedule"}])["findings"]
@@ -153,6 +165,14 @@ def test_what_goes_where_an_operand_is_not_is_none(operator, values):
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     }
     without = ("driver",)
+    lab = audit(
+        lab_sets(CHAIN[1:]),
+        other,
+        gpu_node(driver=None),
+        lab_pods("gpu-1", CHAIN[1:]),
+        pod("watch", "gpu-1", "elsewhere"),
+    )
+    assert "driver" not in only_node(lab)["running"]
     result = in_operator(
         without,
         driver=None,

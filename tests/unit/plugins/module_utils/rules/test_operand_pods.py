@@ -109,6 +109,18 @@ def test_a_sidecar_is_no_init_container_to_wait_for():
     assert not_running({"spec": spec, "status": status})[0].startswith("Init:0/1, container toolkit-validation waits")
 
 
+def test_a_sidecar_that_is_not_ready_does_not_count():
+    status = {
+        "phase": "Running",
+        "initContainerStatuses": [container(name="side", running={})],
+        "containerStatuses": [container(True, running={})],
+        "conditions": [{"type": "Ready", "status": "False"}],
+    }
+    sidecar = {"initContainers": [{"name": "side", "restartPolicy": "Always"}]}
+    assert not_running({"metadata": {}, "spec": sidecar, "status": status}) == ("", False)
+    assert not_running({"metadata": {}, "spec": {}, "status": status}) == ("it is not ready", False)
+
+
 def test_the_words_stay_on_one_line_of_a_length_to_read():
     status = {"phase": "Failed", "message": "a\nb " * 500}
     why = not_running({"status": status})[0]
