@@ -13,3 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # ansible-test has installed its own finder already.
 if not any(isinstance(finder, _AnsibleCollectionFinder) for finder in sys.meta_path):
     _AnsibleCollectionFinder(paths=[str(ROOT / ".collections")])._install()
+
+
+def pytest_make_parametrize_id(val):
+    """Name a test after the length of its bytes: packed ones hold the time, and two workers must collect the same names."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
