@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The options of the offline checker, by its script."""
 
+import array
+import fcntl
 import gzip
 import json
 import os
@@ -10,6 +12,7 @@ import pathlib
 import pty
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -319,10 +322,7 @@ def test_progress_is_taken_off_the_terminal_at_the_end(dump):
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "PATH": path}
     )
     os.close(theirs)
-    process.stdin.write(data[:500])
-    process.stdin.flush()
-    time.sleep(2.5)
-    out, _err = process.communicate(data[500:], timeout=60)
+    out, _err = process.communicate(keep_waiting(process, data), timeout=60)
     assert out == b"OK=3\n"
     shown = read_all(ours)
     assert "reading -: " in shown and shown.endswith("\r\x1b[K")
@@ -337,6 +337,19 @@ def test_colour_on_a_terminal_only(dump):
     assert "\x1b" not in on_a_terminal(path)
 
 
+def keep_waiting(process, data):
+    """Have a script read for more than two seconds: from when it has begun, which on a busy machine takes its time."""
+    process.stdin.write(data[:500])
+    process.stdin.flush()
+    left = array.array("i", [1])
+    end = time.monotonic() + 60
+    while left[0] and time.monotonic() < end:
+        time.sleep(0.05)
+        fcntl.ioctl(process.stdin, termios.FIONREAD, left)
+    time.sleep(2.5)
+    return data[500:]
+
+
 def test_progress_is_told_once_reading_takes_more_than_two_seconds(dump):
     data = dump(*HEALTHY).read_bytes()
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
@@ -348,10 +361,7 @@ def test_progress_is_told_once_reading_takes_more_than_two_seconds(dump):
             stderr=subprocess.PIPE,
             env={**os.environ, "PATH": path},
         )
-        process.stdin.write(data[:500])
-        process.stdin.flush()
-        time.sleep(2.5)
-        out, err = process.communicate(data[500:], timeout=60)
+        out, err = process.communicate(keep_waiting(process, data), timeout=60)
         assert (process.returncode, out) == (0, b"OK=3\n")
         # One PATH without options keeps standard error clean, but for a terminal.
         assert (b"reading -: " in err) is told
