@@ -69,6 +69,20 @@ def without_environment(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "metadata": {**item["metadata"], "annotations": kept}, "spec": spec}
 
 
+def without_operand_environment(item: dict[str, Any]) -> dict[str, Any]:
+    """A ClusterPolicy or NVIDIADriver without the environment that it gives operands, but for the names of GPUs in that of Kata."""
+    annotations = item["metadata"].get("annotations") or {}
+    kept = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    spec = {
+        name: {key: value for key, value in section.items() if key != "env" or name == "kataSandboxDevicePlugin"}
+        if isinstance(section, dict)
+        else section
+        for name, section in (item.get("spec") or {}).items()
+        if name != "env"
+    }
+    return {**item, "metadata": {**item["metadata"], "annotations": kept}, "spec": spec}
+
+
 def entry(kind: str, api_version: str, item: dict[str, Any], with_digest: bool, environment: bool = True) -> Entry:
     """What a dump holds of an item of a LIST: the object with its kind, without managedFields, as kubectl has it.
 
@@ -77,6 +91,8 @@ def entry(kind: str, api_version: str, item: dict[str, Any], with_digest: bool, 
     """
     if not environment and kind in ("Pod", "DaemonSet"):
         item = without_environment(item)
+    elif not environment and kind in ("ClusterPolicy", "NVIDIADriver"):
+        item = without_operand_environment(item)
     metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
     whole = {**item, "apiVersion": api_version, "kind": kind, "metadata": metadata}
     # Each line stands two levels deep. Within a string a newline is written out.

@@ -20,7 +20,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_compa
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import read_version
 
 # The few first: a ClusterPolicy that cannot be read ends it before the long lists.
-KINDS = ("ClusterPolicy", "NVIDIADriver", "GPUCluster", "DaemonSet", "Node", "Pod")
+KINDS = ("ClusterPolicy", "NVIDIADriver", "GPUCluster", "DaemonSet", "ResourceSlice", "Node", "Pod")
 
 
 def argument_spec() -> dict[str, Any]:
@@ -51,6 +51,14 @@ def look(api: Api, seen: OperandsSeen) -> None:
     """One LIST per kind, of which no more than a page is held at a time."""
     for kind in KINDS:
         resource = AUDIT_KINDS[kind]
-        if api.serves(resource):
-            for one in api.list(resource, keep=functools.partial(seen_object, kind))[0]:
-                seen.note(kind, one)
+        if not api.serves(resource):
+            continue
+        try:
+            found = api.list(resource, keep=functools.partial(seen_object, kind))[0]
+        except ApiError as error:
+            # They only tell which nodes are DRA's; deploy labels tell it too.
+            if kind != "ResourceSlice" or error.status != 403:
+                raise
+            continue
+        for one in found:
+            seen.note(kind, one)

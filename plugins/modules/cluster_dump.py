@@ -68,8 +68,8 @@ options:
   environment:
     description:
       - Whether Pods and DaemonSets are saved with the environment, command and arguments of their containers, in which secrets may stand.
-      - With V(false) these and the annotation C(kubectl.kubernetes.io/last-applied-configuration) are left out. All filters of this collection
-        do without them.
+      - With V(false) these and the annotation C(kubectl.kubernetes.io/last-applied-configuration) are left out, and so is the environment
+        that a ClusterPolicy or NVIDIADriver gives operands. All filters of this collection do without them.
     type: bool
     default: true
 seealso:

@@ -91,7 +91,7 @@ def expected_operands(
     """
     listed = collect_from(nodes, "Node", dict)
     around = surrounding(cluster_policy, operator_version, other_objects)
-    found = [dict(node["metadata"].get("labels") or {}) for node in listed]
+    found = [{str(key): value for key, value in (node["metadata"].get("labels") or {}).items()} for node in listed]
     settled = settle(found, around)
     daemonsets, words = daemonsets_for(settled, around)
     doubts = [word for word in words if word != _NO_SYSTEM]

@@ -97,7 +97,9 @@ def facts_of(node: Dict[str, Any]) -> NodeFacts:
     read = [key for key in labels if key[:11] == RESOURCE_PREFIX and (key in _READ_LABELS or key.startswith(_PREFIXES))]
     read += [key for key in _LABELS_OF_OTHERS if key in labels]
     annotations = metadata.get("annotations")
-    ignores = [key for key in annotations if key.startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
+    ignores = (
+        [key for key in annotations if str(key).startswith(IGNORE_PREFIX)] if isinstance(annotations, dict) else []
+    )
     return NodeFacts(
         tuple((sys.intern(key), _plain(labels[key])) for key in sorted(read)),
         has_gpu(labels) or any(key.startswith("feature.node.kubernetes.io/") for key in labels),

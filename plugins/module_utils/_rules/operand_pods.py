@@ -97,7 +97,9 @@ def _container_words(head: str, container: Dict[str, Any]) -> Optional[Tuple[str
         return _with_message(f"{head}container {name} waits: {reason}", {"message": waiting.get("message")}), False
     if terminated is not None:
         code = terminated.get("exitCode")
-        return _with_message(f"{head}container {name} has ended with exit code {code}", terminated), False
+        # Its message may be the end of a log, in which secrets may stand.
+        told = {"reason": terminated.get("reason")}
+        return _with_message(f"{head}container {name} has ended with exit code {code}", told), False
     return None
 
 

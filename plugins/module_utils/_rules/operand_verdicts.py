@@ -133,8 +133,10 @@ def _due_by_operator(node: SeenNode, case: Case, workload: str, scene: Scene) ->
         operand for operand in _by_driver_objects(node, scene) if operand in operands_of(workload, MODES[0], version)
     }
     policy = scene.cluster.policy
-    if policy and policy.driver_objects and DRIVER not in scene.sets:
-        # Nobody has said by an NVIDIADriver which driver it should be, so there is none, and the ClusterPolicy is ready.
+    drivers = scene.sets.get(DRIVER, [])
+    if policy and policy.driver_objects and (not drivers or any(one.selects(node) for one in drivers)):
+        # A DaemonSet tells that it is due where the NVIDIADriver was not seen. Without one nobody has said which driver it
+        # should be, so there is none, and the ClusterPolicy is ready.
         operands |= {DRIVER} & operands_of(workload, MODES[0], version)
     if node.labels.get(DEPLOY_PREFIX + DRIVER) == "pre-installed":
         operands.discard(DRIVER)

@@ -75,6 +75,17 @@ def changed(old, new):
     return bool(differences([old], [new])["changed"])
 
 
+def test_the_environment_of_operands_can_be_left_out():
+    spec = {"driver": {"enabled": True, "env": [{"name": "A", "value": "SECRET"}]}, "env": [{"value": "SECRET"}]}
+    spec["kataSandboxDevicePlugin"] = {"env": [{"name": "P_GPU_ALIAS", "value": "pgpu"}]}
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "SECRET", "note": "x"}
+    policy = {"metadata": {"name": "p", "annotations": annotations}, "spec": spec}
+    for kind in ("ClusterPolicy", "NVIDIADriver"):
+        text = dump.entry(kind, "nvidia.com/v1", policy, with_digest=False, environment=False).text
+        assert "SECRET" not in text and "pgpu" in text and '"enabled": true' in text and '"note"' in text
+        assert "SECRET" in dump.entry(kind, "nvidia.com/v1", policy, with_digest=False).text
+
+
 def test_a_kubelets_images_and_volumes_are_no_difference():
     later = node("n")
     later["status"].update(images=[{"names": ["cuda"]}], volumesInUse=["v"], volumesAttached=[{"name": "v"}])

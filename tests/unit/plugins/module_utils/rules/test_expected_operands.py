@@ -167,6 +167,12 @@ def test_the_workload_and_its_reason(labels, policy, workload, reason):
     assert bool(found["daemonsets"]) == (reason != "operands-disabled")
 
 
+def test_keys_that_yaml_takes_for_numbers_are_texts():
+    numbered = gpu_node()
+    numbered["metadata"]["labels"][7] = "x"
+    assert expected_operands([numbered])[0]["workload"] == "container"
+
+
 def test_a_node_without_a_gpu_has_no_workload():
     found = expected_operands([{"kind": "Node", "metadata": {"name": "cpu"}}, gpu_node()], SANDBOX)[0]
     assert (found["workload"], found["reason"], found["daemonsets"], found["certain"]) == (

@@ -362,6 +362,12 @@ def test_drivers_that_nobody_has_declared_are_missing():
     assert "NVIDIADriver objects" in found["remedy"]
 
 
+def test_a_drivers_daemonset_tells_that_it_is_due_though_its_object_was_not_seen():
+    policy = cluster_policy(driver={"useNvidiaDriverCRD": True})
+    assert causes(only_node(in_operator(("driver",), policy=policy))) == {"driver": "pod-not-running"}
+    assert in_operator(policy=policy)["findings"] == []
+
+
 def test_a_node_that_the_operator_has_not_followed_keeps_what_it_has():
     policy = cluster_policy(
         sandboxWorkloads={"enabled": True, "defaultWorkload": "vm-passthrough"}, vfioManager={"enabled": True}

@@ -109,6 +109,14 @@ def test_a_sidecar_is_no_init_container_to_wait_for():
     assert not_running({"spec": spec, "status": status})[0].startswith("Init:0/1, container toolkit-validation waits")
 
 
+def test_the_end_of_a_containers_log_is_not_told():
+    ended = container(terminated={"exitCode": 1, "reason": "Error", "message": "https://user:SECRET@host"})
+    why, _waits = not_running(
+        {"metadata": {}, "spec": {}, "status": {"phase": "Running", "containerStatuses": [ended]}}
+    )
+    assert why == "container main has ended with exit code 1: Error"
+
+
 def test_a_sidecar_that_is_not_ready_does_not_count():
     status = {
         "phase": "Running",
