@@ -95,7 +95,7 @@ def test_every_boundary_of_the_first_run_and_of_a_change(make_lab):
     assert lab.text("out/07-cross.txt").startswith(
         "PHASE=Pending\nNODE=none\nMESSAGE=0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s)"
     )
-    assert (lab.text("out/consistency.txt"), len(lab.names())) == ("OK=3\n", 17)
+    assert (lab.text("out/consistency.txt"), len(lab.names())) == ("OK=3\n", 19)
 
     lab.declared = CHANGED
     # Those that take something away.
