@@ -32,7 +32,6 @@ class Played:
 
     rc: int
     output: str
-    seconds: float
 
     @property
     def changed(self) -> list[str]:
@@ -60,7 +59,6 @@ def run_playbook(name: str, *arguments: str, variables: dict | None = None, fold
         "ANSIBLE_REMOTE_TEMP": str(folder / "ansible"),
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
     }
-    began = time.monotonic()
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -71,7 +69,7 @@ def run_playbook(name: str, *arguments: str, variables: dict | None = None, fold
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    return Played(done.returncode, done.stdout + done.stderr, time.monotonic() - began)
+    return Played(done.returncode, done.stdout + done.stderr)
 
 
 class Lab:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
+from operand_lab import Lab, have_policies
 
 ROOT = Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / ".collections"
@@ -108,3 +109,19 @@ def namespace(cluster, request):
     cluster.kubectl("create", "namespace", name)
     cluster.await_namespace(name)
     return name
+
+
+@pytest.fixture
+def lab(cluster, namespace):
+    """Nodes, DaemonSets and ClusterPolicies of the test's own."""
+    made = Lab(cluster, namespace)
+    yield made
+    made.clear()
+
+
+@pytest.fixture(scope="module")
+def policies(cluster):
+    """The kind ClusterPolicy, which an operator would have brought."""
+    have_policies(cluster)
+    yield
+    cluster.kubectl("delete", "crd", "clusterpolicies.nvidia.com")

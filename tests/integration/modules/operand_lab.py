@@ -81,6 +81,21 @@ class Lab:
     def await_running(self, *expected):
         until(lambda: self.running() == set(expected), f"{sorted(expected)}, there are {sorted(self.running())}")
 
+    def await_counted(self):
+        """Wait until the DaemonSets tell of their running Pods; their controller counts some time after it made them."""
+
+        def counted():
+            running = [name for _node, name in self.running()]
+            sets = self.cluster.get("daemonsets", "-n", self.namespace)["items"]
+            return all(
+                one["status"].get("observedGeneration") == one["metadata"]["generation"]
+                and one["status"]["desiredNumberScheduled"] == one["status"]["numberReady"]
+                and one["status"]["numberReady"] == running.count(one["metadata"]["name"])
+                for one in sets
+            )
+
+        until(counted, "the controller's count")
+
     def metadata(self, name, field):
         found = self.cluster.get("node", name)["metadata"].get(field) or {}
         wanted = ("nvidia.com/", "gpuwl.sandbox/", "feature.node")

@@ -107,7 +107,6 @@ def test_connection_refused(modules, cluster, tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         host = f"https://127.0.0.1:{unused.getsockname()[1]}"
-        began = time.monotonic()
         for module, options in (
             ("node_labels", {"nodes": [{"name": "x"}]}),
             ("placement_info", {"namespace": "default", "pods": ["x"]}),
@@ -115,7 +114,6 @@ def test_connection_refused(modules, cluster, tmp_path):
             done = modules.process(module, kubeconfig=None, host=host, api_key="secret-token", **options)
             assert_one_line(done, host, "connection refused", "start the cluster")
             assert "secret-token" not in json.dumps(done)
-        assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize(

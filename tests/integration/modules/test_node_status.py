@@ -132,13 +132,16 @@ def test_everything_wrong_is_named_before_any_write(modules, cluster):
     assert status_of(cluster, "wrong.status-0") == [{}, {}]
 
 
-def test_allocatable_is_made_equal_where_no_kubelet_runs(modules, cluster):
+def test_allocatable_is_made_equal_where_no_kubelet_runs(modules, cluster, monkeypatch):
+    def waits(*_args, **_more):
+        raise AssertionError("it waited for a kubelet where none is")
+
+    monkeypatch.setattr(_node_status.Api, "watch", waits)
     cluster.create_nodes("uneven-0")
     write_status(cluster, "uneven-0", "somebody", capacity={GPU: "4", A10: "2"}, allocatable={GPU: "3"})
-    began = time.monotonic()
     options = {"nodes": [{"name": "uneven-0"}], "resources": {GPU: 4, A10: 2}}
     done = modules.run("node_status", **options)
-    assert done["changed"] and time.monotonic() - began < 3
+    assert done["changed"]
     assert done["nodes"][0]["before"]["allocatable"] == {GPU: "3"}
     assert status_of(cluster, "uneven-0") == [{GPU: "4", A10: "2"}] * 2
     write_status(cluster, "uneven-0", "somebody", capacity={GPU: None})
@@ -152,10 +155,9 @@ def test_allocatable_may_follow_where_a_kubelet_runs(modules, cluster):
     write_status(cluster, "follow-0", "gpuwl", capacity={GPU: "4"})
     kubelet = threading.Timer(1, lambda: write_status(cluster, "follow-0", "kubelet", allocatable={GPU: "4"}))
     kubelet.start()
-    began = time.monotonic()
     done = modules.run("node_status", nodes=[{"name": "follow-0"}], resources={GPU: 4})
     kubelet.join()
-    assert not done["changed"] and 0.5 < time.monotonic() - began < 6
+    assert not done["changed"]
     assert done["nodes"][0]["after"]["allocatable"] == {GPU: "4"}
 
 
@@ -166,7 +168,7 @@ def test_allocatable_is_written_when_the_kubelet_does_not_follow(modules, cluste
     monkeypatch.setattr(_node_status, "SYNC_SECONDS", 2)
     began = time.monotonic()
     assert modules.run("node_status", nodes=[{"name": "still-0"}], resources={GPU: 4})["changed"]
-    assert 1.9 < time.monotonic() - began < 6
+    assert time.monotonic() - began > 1.9, "it did not wait for the kubelet"
     assert status_of(cluster, "still-0") == [{GPU: "4"}] * 2
 
 

@@ -16,27 +16,13 @@ import subprocess
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_audit import operand_audit_of
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operand_table import operand_table
-from operand_lab import DEPLOY, FOUND, Lab, have_policies, until
+from operand_lab import DEPLOY, FOUND
 
 CHAIN = ("driver", "container-toolkit", "device-plugin", "gpu-feature-discovery", "operator-validator")
 OPERANDS = (*CHAIN, "dcgm-exporter")
 ON = {DEPLOY + operand: "true" for operand in OPERANDS}
 MANAGED = {FOUND: "true", "nvidia.com/gpu.present": "true", **ON}
 EXPORTER, TOOLKIT = DEPLOY + "dcgm-exporter", DEPLOY + "container-toolkit"
-
-
-@pytest.fixture
-def lab(cluster, namespace):
-    made = Lab(cluster, namespace)
-    yield made
-    made.clear()
-
-
-@pytest.fixture(scope="module")
-def policies(cluster):
-    have_policies(cluster)
-    yield
-    cluster.kubectl("delete", "crd", "clusterpolicies.nvidia.com")
 
 
 def audit(modules, **options):
@@ -127,6 +113,7 @@ def test_eight_faults_are_named_and_nothing_else(modules, lab, policies, tmp_pat
     missing = {(node, f"set-{operand}") for node, causes in CAUSES.items() for operand in causes if node != "aud-pod"}
     every = {(node, f"set-{operand}") for node in RULES if node for operand in OPERANDS}
     lab.await_running(*(every - missing))
+    lab.await_counted()
     fail_pod(lab, "aud-pod", "set-dcgm-exporter")
 
     result = audit(modules, operator_version="26.3.3")
@@ -220,10 +207,7 @@ def test_an_edited_selector_of_the_lab_and_its_remedy(modules, lab):
     patch = json.dumps({"spec": {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}})
     lab.cluster.kubectl("patch", "daemonset", "drivers", "-n", lab.namespace, "--type=merge", "-p", patch)
     lab.await_running()
-    until(
-        lambda: lab.cluster.get("daemonset", "drivers", "-n", lab.namespace)["status"]["desiredNumberScheduled"] == 0,
-        "the controller's count",
-    )
+    lab.await_counted()
     result = audit(modules)
     assert [one["cause"] for one in of(result, "sel-1")["missing"]] == ["daemonset-absent"]
     (found,) = [one for one in result["findings"] if one["rule"] == "daemonset-selector-edited"]

@@ -10,21 +10,7 @@ No operator runs here. Where a ClusterPolicy says that one does, a test plays it
 from __future__ import annotations
 
 import pytest
-from operand_lab import CHAIN, DEPLOY, GPU_NODE, ON, WAS, WHY, WORKLOAD, Lab, have_policies, refused
-
-
-@pytest.fixture
-def lab(cluster, namespace):
-    made = Lab(cluster, namespace)
-    yield made
-    made.clear()
-
-
-@pytest.fixture(scope="module")
-def policies(cluster):
-    have_policies(cluster)
-    yield
-    cluster.kubectl("delete", "crd", "clusterpolicies.nvidia.com")
+from operand_lab import CHAIN, DEPLOY, GPU_NODE, ON, WAS, WHY, WORKLOAD, refused
 
 
 def step(modules, lab, names, **options):

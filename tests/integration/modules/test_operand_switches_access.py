@@ -12,27 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _nodes, _policy_switch
-from operand_lab import CHAIN, DEPLOY, ON, WHY, Lab, have_policies, refused
+from operand_lab import CHAIN, DEPLOY, ON, WHY, refused
 
 ROOT = Path(__file__).resolve().parents[3]
 CLUSTER_ROLE = ROOT / "roles" / "operand_switches" / "files" / "cluster-role.yaml"
 NAME = "gpuwl-operand-switches"
 # The API server's audit log tells of the ServiceAccounts of this namespace.
 AUDITED = "rbac"
-
-
-@pytest.fixture
-def lab(cluster, namespace):
-    made = Lab(cluster, namespace)
-    yield made
-    made.clear()
-
-
-@pytest.fixture(scope="module")
-def policies(cluster):
-    have_policies(cluster)
-    yield
-    cluster.kubectl("delete", "crd", "clusterpolicies.nvidia.com")
 
 
 @pytest.fixture

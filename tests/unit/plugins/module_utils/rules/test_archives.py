@@ -4,7 +4,6 @@
 import gzip
 import io
 import tarfile
-import time
 
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import archives
@@ -86,10 +85,8 @@ def test_a_bomb_is_unpacked_in_small_pieces():
 
 
 def test_many_small_parts_are_limited():
-    begun = time.perf_counter()
     with pytest.raises(Unreadable, match="100,000 parts"):
         unzip(gzip.compress(b"") * 100001, 1 << 20)
-    assert time.perf_counter() - begun < 10
 
 
 LONG = "d/" * 60 + "x" * 120
@@ -196,11 +193,9 @@ def test_pax_records_that_lie():
 
 def test_many_members_are_limited():
     one = tarred([("a", b"")], tarfile.USTAR_FORMAT)[:512]
-    begun = time.perf_counter()
     with pytest.raises(Unreadable, match="more than 100,000 members"):
         for _member in archives.members(stream(one * 100001, 1 << 20)):
             pass
-    assert time.perf_counter() - begun < 10
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import tarfile
-import time
 
 import pytest
 import yaml
@@ -160,13 +159,11 @@ def test_damaged_dumps(path, data):
 def test_dumps_that_were_cut(path, name):
     """A dump that was cut is an error, or what is left of it can be told to be whole."""
     data = VALID[name]
-    begun = time.perf_counter()
     for cut in range(1, len(data), max(1, len(data) // 60)):
         sources = check(path, data[:cut])
         # An object in YAML, or a list that begins with its kind, may end after any line.
         if name in ("json", "utf-16", "yaml list"):
             assert sources[-1].error or sources[-1].complaint or sources[-1].left_out, cut
-    assert time.perf_counter() - begun < 20
 
 
 PLAIN = st.recursive(

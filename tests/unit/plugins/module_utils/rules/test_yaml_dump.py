@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import importlib
 import io
-import time
 
 import pytest
 import yaml
@@ -169,12 +168,11 @@ def test_refuses(parsers, text, words):
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
 
 
-def test_alias_bombs_cost_nothing():
+def test_alias_bombs_are_refused():
+    """Spelled out it would be 10 to the 39th values: a reader that did so would never end."""
     layers = "\n".join("  a%d: &a%d [%s]" % (n, n, ", ".join(["*a%d" % (n - 1)] * 10)) for n in range(1, 40))
-    begun = time.perf_counter()
     with pytest.raises(Unreadable, match="more than 100,000 values"):
         read(f"kind: List\nitems: []\nx:\n  a0: &a0 [x, x]\n{layers}\n")
-    assert time.perf_counter() - begun < 1
 
 
 def test_the_number_of_repeated_values_is_exact():
