@@ -118,7 +118,7 @@ class Cluster:
     def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
         """Run kubectl and return what it prints; fails the test when it fails, unless check is false."""
         command = [str(self.kubectl_path), "--kubeconfig", str(self.kubeconfig), *args]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
         if check and done.returncode:
             pytest.fail(f"kubectl {' '.join(args)}: {done.stderr}")
         return done.stdout
@@ -156,7 +156,7 @@ class Cluster:
             items = self.get("nodes")["items"]
             return not any(item["spec"].get("taints") for item in items if item["metadata"]["name"] in names)
 
-        self.kubectl("wait", "--for=condition=Ready", "--timeout=30s", *(f"node/{name}" for name in names))
+        self.kubectl("wait", "--for=condition=Ready", "--timeout=120s", *(f"node/{name}" for name in names))
         _await(ready, 30, f"the taints of {', '.join(names)} to go")
 
     def component(self, name: str) -> int:

@@ -70,7 +70,7 @@ def processes_of(root: Path) -> list[int]:
 
 def clean_up(root: Path, environment: dict[str, str]) -> None:
     """End what a scenario that was interrupted has left, and remove it."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while (left := processes_of(root)) and time.monotonic() < end:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):

@@ -218,7 +218,7 @@ class Lab:
             lambda: "default" in self.kubectl("get", "serviceaccounts", "-o", "name"), 30, "the default service account"
         )
         self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": [node, pod]}))
-        self.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/p", "--timeout=40s")
+        self.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/p", "--timeout=120s")
         self.kubectl("delete", "pod/p", "node/n", "--now")
 
     def everything(self) -> list[int]:

@@ -121,7 +121,7 @@ class Lab:
             str(self.root / "control-plane" / "kubeconfig"),
             *arguments,
         ]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
             pytest.fail(f"kubectl {' '.join(arguments)}: {done.stderr}")
         return done.stdout
@@ -190,7 +190,7 @@ class Lab:
 
     def destroy(self) -> None:
         """Nothing of it is left, whatever happened; that a teardown leaves nothing either is for the tests of it."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while (left := self.processes()) and time.monotonic() < end:
             for pid in left:
                 try:

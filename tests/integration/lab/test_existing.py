@@ -105,11 +105,11 @@ class Theirs:
             node("other", {"nvidia.com/gpu.workload.config": "container"}, {"nvidia.com/gpu": "2"}),
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs", "labels": {"team": "a"}}},
         )
-        self.home.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
+        self.home.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=120s")
         self.create(
             pod("training", "theirs", "lab-node-0", {"nvidia.com/gpu": "6"}), pod("plain", "default", "lab-node-1", {})
         )
-        self.home.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod", "--all", "-A", "--timeout=60s")
+        self.home.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod", "--all", "-A", "--timeout=120s")
 
     def create(self, *objects: dict) -> None:
         self.home.kubectl(
@@ -366,7 +366,7 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
-def wait_for(condition, what: str, seconds: float = 60) -> None:
+def wait_for(condition, what: str, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

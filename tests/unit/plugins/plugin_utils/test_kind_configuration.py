@@ -117,8 +117,8 @@ def test_what_a_program_says_becomes_one_line_without_secrets(text, told):
 def test_a_command_that_does_not_end_is_ended_with_what_it_started(tmp_path):
     late = tmp_path / "late"
     with pytest.raises(ClusterError, match=r"waiting failed: `sh -c .*` did not end within 0.5 s"):
-        kind_programs.demand(["sh", "-c", f"(sleep 1; touch {late}) & sleep 600"], "waiting", seconds=0.5)
-    assert kind_programs.run(["sleep", "1.2"]).code == 0
+        kind_programs.demand(["sh", "-c", f"(sleep 4; touch {late}) & sleep 600"], "waiting", seconds=0.5)
+    assert kind_programs.run(["sleep", "4.2"]).code == 0
     assert not late.exists()
 
 

@@ -188,7 +188,7 @@ def test_a_process_that_ignores_a_polite_end_is_killed():
     with subprocess.Popen([sys.executable, "-c", ignoring], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         kwok_processes.end(process.pid, patience=0.1)
-        assert process.wait(timeout=5) == -9
+        assert process.wait(timeout=60) == -9
     kwok_processes.end(process.pid, patience=0.1)
 
 
