@@ -13,15 +13,24 @@ from __future__ import annotations
 
 import copy
 import gc
-import json
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Dict, List
 from urllib.parse import quote
 
 from ansible_collections.gpuwl.sandbox.plugins.module_utils import _play
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_answers import (
+    Request,
+    checked,
+    event_of,
+    parsed,
+    resources_of,
+    server_version,
+    versions_of,
+)
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._client_errors import (
     ApiError,
     explain_configuration,
@@ -92,17 +101,28 @@ def connect(module: AnsibleK8SModule | None = None, **auth: Any) -> Api:
     Raises ApiError in one line for a configuration that can't be used, refused credentials, or a server that is away.
     """
     _settle_environment(module.params if module else auth)
+    host, kubeconfig = _option("host", module, auth), _option("kubeconfig", module, auth)
     try:
         k8s, version = _first_contact(module, auth)
+    except ApiError:
+        raise
     except DynamicApiError as error:
         raise explain_refusal(error, "get", "/version") from error
     except urllib3.exceptions.HTTPError as error:
-        raise explain_silence(
-            error, _option("host", module, auth) or _server_of(_option("kubeconfig", module, auth))
-        ) from error
+        raise explain_silence(error, host or _server_of(kubeconfig)) from error
     except Exception as error:  # kubernetes.config, yaml, OSError, CoreException: whatever the configuration provokes
-        raise explain_configuration(error, _option("kubeconfig", module, auth)) from error
+        if _is_about_answer(error):
+            raise Request(host or _server_of(kubeconfig), "get", "/version").unlike(
+                "something else", "its version"
+            ) from error
+        raise explain_configuration(error, kubeconfig) from error
     return Api(k8s, version)
+
+
+def _is_about_answer(error: Exception) -> bool:
+    """Say whether an error arose where kubernetes.core's client reads what a server answered, and not from the configuration."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == "kubernetes.dynamic.discovery" for frame, _line in frames)
 
 
 def _settle_environment(options: dict[str, Any]) -> None:
@@ -139,13 +159,12 @@ def _first_contact(module: AnsibleK8SModule | None, auth: dict[str, Any]) -> tup
 def _version(k8s: K8SClient) -> str | None:
     try:
         answer = k8s.client.request("get", "/version", serialize=False, _request_timeout=TIMEOUT)
-        version: str = json.loads(answer.data)["gitVersion"]
     except DynamicApiError as error:
         # A hardened cluster may keep its version to itself. It answers, and that is what was asked.
         if error.status == 403:
             return None
         raise
-    return version
+    return server_version(Request(k8s.configuration.host, "get", "/version"), answer.data)
 
 
 def _server_of(kubeconfig: str | dict[str, Any] | None) -> str:
@@ -196,18 +215,18 @@ class Api:
     def request(self, method: str, path: str, access: tuple[str, str, str | None], **params: Any) -> dict[str, Any]:
         """Send one request and return the answer's JSON.
 
-        access: (verb, resource, namespace or None) as RBAC names it, for the message when it is refused.
+        access: (verb, resource, namespace or None) as RBAC names it, for the message when it is refused. The verb also says what the answer must
+        hold: items, each with a name, for list; a name for get, patch and update.
         """
-        response = self.open(method, path, access, **params)
+        asked = Request(self.host, method, path)
+        return checked(asked, access[0], self._answer(asked, access, **params))
+
+    def _answer(self, asked: Request, access: tuple[str, str, str | None], **params: Any) -> dict[str, Any]:
+        response = self.open(asked.method, asked.path, access, **params)
         try:
-            answer: dict[str, Any] = json.loads(response.data)
+            return parsed(asked, response.data)
         except urllib3.exceptions.HTTPError as error:
             raise explain_silence(error, self.host) from error
-        except ValueError as error:
-            raise ApiError(
-                f"{self.host} answered {method.upper()} {path} with something that is not JSON: is it a Kubernetes API server?"
-            ) from error
-        return answer
 
     def open(
         self,
@@ -268,11 +287,11 @@ class Api:
         if group not in self._groups:
             found: dict[str, str] = {}
             try:
-                answer = self.request("get", f"/apis/{group}", ("get", f"/apis/{group}", None))
-                versions = [answer["preferredVersion"], *answer["versions"]]
-                for path in dict.fromkeys(f"/apis/{version['groupVersion']}" for version in versions):
-                    for served in self.request("get", path, ("get", path, None))["resources"]:
-                        found.setdefault(f"{served['name']}.{group}", path)
+                asked = Request(self.host, "get", f"/apis/{group}")
+                for version in versions_of(asked, self._answer(asked, ("get", asked.path, None))):
+                    of_version = Request(self.host, "get", f"/apis/{version}")
+                    for name in resources_of(of_version, self._answer(of_version, ("get", of_version.path, None))):
+                        found.setdefault(f"{name}.{group}", of_version.path)
             except ApiError as error:
                 if error.status != 404:
                     raise
@@ -299,7 +318,7 @@ class Api:
                     _continue=more,
                     **copy.deepcopy(params),
                 )
-                found = page.get("items") or []
+                found = page["items"]
                 items.extend(found if keep is None else [one for one in map(keep, found) if one is not None])
                 more = page["metadata"].get("continue")
                 if not more:
@@ -331,9 +350,10 @@ class Api:
         Raises ApiError with status 410 when resource_version is too old: LIST again, then watch from there.
         """
         whole = max(1, int(seconds + 0.999))
+        asked = Request(self.host, "get", collection_path(resource, namespace))
         response = self.open(
-            "get",
-            collection_path(resource, namespace),
+            asked.method,
+            asked.path,
             ("watch", resource, namespace),
             timeout=(TIMEOUT[0], seconds),
             watch="true",
@@ -343,7 +363,7 @@ class Api:
             **params,
         )
         try:
-            yield from _events(response)
+            yield from _events(asked._replace(path=f"{asked.path}?watch=true"), response)
         except urllib3.exceptions.HTTPError:
             # A read time-out or a server that went away: for a watch both only mean that it is over.
             return
@@ -363,18 +383,14 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _events(response: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
+def _events(asked: Request, response: urllib3.BaseHTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
     rest = b""
     for chunk in response.stream(amt=None, decode_content=True):
         *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if not line.strip():
-                continue
-            event = json.loads(line)
-            if event["type"] == "ERROR":
-                status = event["object"]
-                raise ApiError(f"the API server ended the watch: {status.get('message')}", status=status.get("code"))
-            yield event["type"], event["object"]
+        yield from (event_of(asked, line) for line in lines if line.strip())
+    # An event may be cut off where the stream ends, but it begins as one.
+    if rest.strip() and not rest.lstrip().startswith(b"{"):
+        event_of(asked, rest)
 
 
 def collection_path(resource: str, namespace: str | None = None, base: str = CORE) -> str:

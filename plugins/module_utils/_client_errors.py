@@ -58,9 +58,10 @@ def _server_message(error: DynamicApiError) -> str:
     """The Status object's message, else whatever text the server or a proxy before it sent."""
     body = error.body.decode("utf-8", "replace") if isinstance(error.body, bytes) else str(error.body or "")
     try:
-        return one_line(json.loads(body)["message"])
-    except (ValueError, KeyError, TypeError):
-        return one_line(body)[:300] or one_line(error.reason)
+        message = json.loads(body)["message"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        message = None
+    return one_line(message) if message and isinstance(message, str) else one_line(body)[:300] or one_line(error.reason)
 
 
 def explain_silence(error: HTTPError, host: str) -> ApiError:

@@ -64,7 +64,7 @@ def server():
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_PATCH = answer
+        do_GET = do_PATCH = do_POST = do_DELETE = answer
 
         def log_message(self, *args):
             pass
@@ -184,10 +184,157 @@ def test_a_watch_that_closes_is_resumed_where_it_ended(server, api):
     assert ["resourceVersion=42" in path for path in watches] == [False, False, True]
 
 
-def test_something_else_than_an_api_server(server, api):
-    server.answers["GET", "/api/v1/nodes"] = [(200, "<html>Welcome</html>")]
-    with pytest.raises(_client.ApiError, match="not JSON: is it a Kubernetes API server"):
-        api.list("nodes")
-    server.answers["GET", "/version"] = [(200, "<html>Welcome</html>")]
-    with pytest.raises(_client.ApiError):
-        _client.connect(host=server.host, api_key="other")
+PAGE = "<!DOCTYPE html>\n<html><head><title>Sign in\x1b[31m</title></head>\n<body>Welcome</body></html>"
+NAMELESS = {"kind": "Node", "metadata": {}}
+# (answer, what is said of it): no JSON, and JSON of which no object can be.
+NO_OBJECTS = [
+    (PAGE, 'a web page ("Sign in [31m")'),
+    ("", "an empty answer"),
+    ("Blocked by\tpolicy 7", "text that is no JSON (Blocked by policy 7)"),
+    ('{"kind": "List", "items": [', "text that is no JSON ("),
+    ("[" * 100000, "text that is no JSON ("),
+    ("null", "null"),
+    ("[]", "a list"),
+    ('"secret"', "a string"),
+    ("7", "a number"),
+    ("true", "true or false"),
+]
+NO_LISTS = [
+    ({}, "an object without items"),
+    ({"metadata": {}, "message": "log in first"}, "an object without items"),
+    ({"metadata": {}, "items": {}}, "items that are an object"),
+    ({"metadata": {}, "items": "secret"}, "items that are a string"),
+    ({"items": []}, "a list without metadata"),
+    ({"items": [], "metadata": None}, "a list without metadata"),
+    ({"metadata": {}, "items": [NODE, 7]}, "items[1] without metadata.name"),
+    ({"metadata": {}, "items": [None]}, "items[0] without metadata.name"),
+    ({"metadata": {}, "items": [NAMELESS]}, "items[0] without metadata.name"),
+    ({"metadata": {}, "items": [{"metadata": {"name": 7}}]}, "items[0] without metadata.name"),
+]
+NOT_NAMED = [({}, "an object without metadata.name"), (NAMELESS, "an object without metadata.name")]
+NO_GROUPS = [
+    ({}, "an object without a list of versions"),
+    ({"versions": {}}, "an object without a list of versions"),
+    ({"versions": [7]}, "an entry without groupVersion"),
+    ({"versions": [{}], "preferredVersion": None}, "an entry without groupVersion"),
+]
+NO_RESOURCES = [
+    ({"resources": None}, "an object without a list of resources"),
+    ({"resources": [{"name": None}]}, "an entry without name"),
+]
+NO_EVENTS = [
+    ("{}", "an object that is no event"),
+    ('{"type": "OTHER", "object": {"metadata": {"name": "n"}}}', "an object that is no event"),
+    ('{"type": ["ADDED"], "object": {"metadata": {"name": "n"}}}', "an object that is no event"),
+    ('{"type": "ADDED", "object": null}', "an object that is no event"),
+    ('{"type": "ADDED", "object": {}}', "an event without metadata.name"),
+    ('{"type": "DELETED", "object": {"metadata": {}}}', "an event without metadata.name"),
+    ('{"type": "BOOKMARK", "object": {"metadata": null}}', "an event without metadata.name"),
+]
+APPS = {"versions": [{"groupVersion": "apps/v1"}]}
+
+
+def posted(api):
+    """As modules create objects."""
+    return api.request("post", "/api/v1/nodes", ("create", "nodes", None), body={}, content_type="application/json")
+
+
+def deleted(api):
+    return api.request("delete", "/api/v1/nodes/n", ("delete", "nodes", None))
+
+
+# method and path, what is asked, and what is no answer to it.
+REQUESTS = {
+    "list": ("GET", "/api/v1/nodes", lambda api: api.list("nodes"), NO_LISTS),
+    "get": ("GET", "/api/v1/nodes/n", lambda api: api.get("nodes", "n"), NOT_NAMED),
+    "patch": ("PATCH", "/api/v1/nodes/n", lambda api: api.patch("nodes", "n", {}), NOT_NAMED),
+    "create": ("POST", "/api/v1/nodes", posted, [({}, "an object without metadata")]),
+    "delete": ("DELETE", "/api/v1/nodes/n", deleted, []),
+    "watch": ("WATCH", "/api/v1/nodes", lambda api: list(api.watch("nodes", "1", 1)), NO_EVENTS),
+    "group": ("GET", "/apis/apps", lambda api: api.serves("daemonsets.apps"), NO_GROUPS),
+    "resources": ("GET", "/apis/apps/v1", lambda api: api.list("daemonsets.apps"), NO_RESOURCES),
+}
+
+
+@pytest.mark.parametrize("verb", REQUESTS)
+def test_an_answer_of_another_form_is_told_in_one_line(server, api, verb):
+    """A proxy's page or another kind of server: never taken for an empty list, and never in Python's words."""
+    method, path, ask, odd = REQUESTS[verb]
+    server.answers["GET", "/apis/apps"] = [(200, APPS)]
+    said = f"{path}?watch=true" if verb == "watch" else path
+    # A watch is read line by line, and one that brings nothing is one in which nothing happened.
+    lines = [(PAGE, "text that is no JSON (<!DOCTYPE html>)"), *NO_OBJECTS[2:]]
+    for answer, words in [*(lines if verb == "watch" else NO_OBJECTS), *odd]:
+        server.answers[method, path] = [(200, answer + "\n" if verb == "watch" else answer)]
+        with pytest.raises(_client.ApiError) as failure:
+            ask(api)
+        told = str(failure.value)
+        sent = "GET" if method == "WATCH" else method
+        assert told.startswith(f"{server.host} answered {sent} {said} with {words}"), (answer, told)
+        assert "check host and kubeconfig, and whether a proxy" in told and told.isprintable() and "secret" not in told
+        assert failure.value.status is None and len(told) < 400
+
+
+def test_a_stream_that_is_none_is_told_though_no_line_ends(server, api):
+    server.answers["WATCH", "/api/v1/nodes"] = [(200, "<html>Blocked</html>")]
+    with pytest.raises(_client.ApiError, match="watch=true with text that is no JSON .<html>Blocked"):
+        list(api.watch("nodes", "1", 1))
+    # An event that is cut off is none, and what came before it counts.
+    whole = json.dumps({"type": "ADDED", "object": NODE})
+    server.answers["WATCH", "/api/v1/nodes"] = [(200, f"{whole}\n\n{whole[:20]}")]
+    assert list(api.watch("nodes", "1", 1)) == [("ADDED", NODE)]
+
+
+def test_an_error_in_a_watch_needs_no_message(server, api):
+    for status, words in (({"reason": "Gone", "code": 410}, "Gone"), ({"code": "410"}, "it gives no reason")):
+        server.answers["WATCH", "/api/v1/nodes"] = [(200, json.dumps({"type": "ERROR", "object": status}) + "\n")]
+        with pytest.raises(_client.ApiError, match=f"ended the watch: {words}$") as failure:
+            list(api.watch("nodes", "1", 1))
+        assert failure.value.status == (410 if words == "Gone" else None)
+
+
+def test_null_is_an_empty_list_as_go_writes_it(server, api):
+    """Also for those who send the request themselves."""
+    server.answers["GET", "/api/v1/nodes"] = [(200, {"metadata": {"resourceVersion": "4"}, "items": None})]
+    assert api.list("nodes") == ([], "4")
+    assert api.request("get", "/api/v1/nodes", ("list", "nodes", None))["items"] == []
+
+
+def test_the_version_that_a_server_prefers_is_used_and_may_be_left_out(server, api):
+    server.answers["GET", "/apis/apps"] = [
+        (200, {"preferredVersion": {"groupVersion": "apps/v1"}, "versions": [{"groupVersion": "apps/v2"}]})
+    ]
+    for version in ("v1", "v2"):
+        server.answers["GET", f"/apis/apps/{version}"] = [(200, {"resources": [{"name": "daemonsets"}]})]
+    assert api.group_version("daemonsets.apps") == "apps/v1"
+    other = _client.connect(host=server.host, api_key="token")
+    server.answers["GET", "/apis/apps"] = [(200, {"versions": [{"groupVersion": "apps/v2"}]})]
+    assert other.group_version("daemonsets.apps") == "apps/v2"
+
+
+def test_the_first_contact_with_something_else(server, tmp_path):
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": server.host}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (tmp_path / "config").write_text(json.dumps(config))
+    missing = [({}, "an object without gitVersion"), ({"gitVersion": None}, "an object without gitVersion")]
+    for answer, _words in NO_OBJECTS + missing:
+        server.answers["GET", "/version"] = [(200, answer)]
+        with pytest.raises(_client.ApiError) as failure:
+            _client.connect(host=server.host, api_key="other")
+        assert str(failure.value).startswith(f"{server.host} answered GET /version with "), answer
+        assert " in place of its version: no Kubernetes API server does so" in str(failure.value)
+        with pytest.raises(_client.ApiError, match="answered GET /version with .* in place of its version"):
+            _client.connect(kubeconfig=str(tmp_path / "config"))
+
+
+def test_a_module_tells_a_user_so(server, modules):
+    """A login page in place of the nodes, and something that could be taken for an empty cluster."""
+    for answer, words in ((PAGE, "a web page"), ({"kind": "Status", "metadata": {}}, "an object without items")):
+        server.answers["GET", "/api/v1/nodes"] = [(200, answer)]
+        found = modules.process("operand_audit", kubeconfig=None, host=server.host, api_key="token")
+        assert found["failed"] and found["msg"].startswith(f"{server.host} answered GET /api/v1/nodes with {words}")
+        assert "exception" not in found and "\n" not in found["msg"]

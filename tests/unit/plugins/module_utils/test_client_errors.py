@@ -32,6 +32,9 @@ class Answer(Exception):
         (Answer(422, b'{"message": "a\\n  b"}'), ["a b (HTTP 422)"]),
         (Answer(500, None), ["Reason (HTTP 500)"]),
         (Answer(502, b"\xff\xfe" * 900), ["HTTP 502"]),
+        # A message that is none: what came is told as it is.
+        (Answer(500, b'{"message": null}'), ['nodes/status: {"message": null} (HTTP 500)']),
+        (Answer(500, b"[" * 100000), ["HTTP 500"]),
     ],
 )
 def test_refusals_are_one_short_line(answer, parts):
