@@ -36,7 +36,7 @@ class AuditReading(NamedTuple):
     counts: Dict[str, int]  # objects read, by kind
     operands: Optional[Dict[str, Any]]  # as operand_audit gives it; None where it cannot be judged
     lacking: str  # the kind for want of which that is so
-    inventory: Optional[Dict[str, Any]]  # as inventory gives it; None without any Pod
+    inventory: Optional[Dict[str, Any]]  # as inventory gives it; None without any Node or Pod
     comparison: Optional[Dict[str, Any]] = None  # of two versions of the operator, where that was asked for
     no_comparison: str = ""  # why there is none though it was asked for
 
@@ -57,7 +57,8 @@ def read_audit(
     counts = {kind: sum(source.counts.get(kind, 0) for source in sources) for kind in AUDIT_KINDS}
     errors = list(outcome.errors)
     counted, operands, lacking = None, None, _lacking_kind(counts, settings, live)
-    if counts["Pod"] or (live is not None and not live.get("Pod")):
+    # Pods alone would be a queue beside no GPU at all.
+    if (counts["Node"] and counts["Pod"]) or (live is not None and not live.get("Pod")):
         try:
             counted = stock.counted()
         except (AttributeError, KeyError, TypeError, ValueError) as error:

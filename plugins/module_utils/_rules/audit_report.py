@@ -7,17 +7,20 @@ Private to the collection gpuwl.sandbox. What both the profile and the audit of 
 the profile, which knows the operands that are switched off too.
 """
 
-import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_groups import (
+    NODES,
+    alike_groups,
+    by_weight,
+    single_group,
+)
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_reading import AuditReading, read_audit
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_text import audit_text
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.ci_reports import junit_xml
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import NODE, SEVERITIES, Draft
+from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.finding import SEVERITIES
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.json_lines import json_object
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.node_ranges import shell_names
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.operator_report import (
-    ask_for,
     assumed,
     not_judged,
     plural,
@@ -34,12 +37,9 @@ _SUITE = "gpuwl audit"
 _CODES = {0: "all is well", 1: "findings", 2: "something could not be read", 3: "no node to judge"}
 _OF_OPERATOR = ("operator", "operator_version", "version_source", "disabled")
 _CAUSES = ("operand-tainted-out", "operand-not-running")  # of a node that offers nothing
+_DUMP = "kubectl get nodes,pods,daemonsets.apps,clusterpolicies.nvidia.com --all-namespaces -o json > cluster.json"
+_DUMPED = ("Node", "Pod", "DaemonSet", "ClusterPolicy", "Deployment")  # a DaemonSet tells the version too
 _TOOLKIT_OFF = ("operand-off", "warning")  # of the operands only the toolkit weighs so much
-# A finding about a DaemonSet names there the nodes that lack it.
-_NODES = "nodes"
-# What differs from node to node in one fault: which Pod it is.
-_POD = re.compile(r"\bPod [^ /]+/[^ :]+: ")
-_POD_COMMAND = re.compile(r" pod \S+\Z")
 
 
 class Audit(NamedTuple):
@@ -112,15 +112,15 @@ def _audit(
     fresh, explained = _with_consequence(reading, fresh)
     at = dict(reading.outcome.judged())
     profile = reading.outcome._replace(groups=_not_twice(reading.outcome, fresh, explained))
-    groups = [*profile.groups] + [_single(one, at, "--ignore") for one in ignored]
-    merged = reading.outcome._replace(groups=_by_weight(groups + [_single(one, at) for one in fresh]))
+    groups = [*profile.groups] + [single_group(one, at, "--ignore") for one in ignored]
+    merged = reading.outcome._replace(groups=by_weight(groups + [single_group(one, at) for one in fresh]))
     exit_code = merged.exit_code("error" if fail_on == NEVER else fail_on, require_nodes)
     exit_code = 0 if fail_on == NEVER and exit_code == 1 else exit_code
     return Audit(
         reading=reading,
         profile=profile,
         merged=merged,
-        grouped=merged._replace(groups=_by_weight(groups + _alike(fresh, at))),
+        grouped=merged._replace(groups=by_weight(groups + alike_groups(fresh, at))),
         operand_findings=[{**one, "source": at.get(one["node"]) or None} for one in fresh],
         not_judged=_not_judged(reading, live),
         exit_code=exit_code,
@@ -183,41 +183,6 @@ def _is_silent(found: Dict[str, Any], settings: Settings) -> bool:
     return any((found["rule"], name) in settings.ignores for name in names)
 
 
-def _by_weight(groups: List[Group]) -> List[Group]:
-    order = {severity: at for at, severity in enumerate(SEVERITIES)}
-    return sorted(groups, key=lambda one: (order[one.draft.severity], one.draft.rule, one.draft.message))
-
-
-def _single(found: Dict[str, Any], at: Dict[str, str], silenced: str = "") -> Group:
-    """Return a finding as a group of its own, as it stands."""
-    subject = found["subject"]
-    evidence = tuple(found["evidence"].items())
-    drafted = Draft(found["rule"], found["severity"], found["message"], found["remedy"], evidence)
-    return Group(drafted, subject["kind"], [(subject["name"], at.get(subject["name"], ""))], silenced)
-
-
-def _alike(findings: List[Dict[str, Any]], at: Dict[str, str]) -> List[Group]:
-    """Return findings as groups in which Pods go unnamed, so that one fault on many nodes is one block."""
-    groups: Dict[str, Group] = {}
-    remedies: Dict[Tuple[str, str, str], str] = {}
-    for found in findings:
-        single = _single(found, at)
-        message = _POD.sub("its Pod: ", found["message"])
-        remedy = found["remedy"].replace(f" node {shell_names([str(found['node'])])} ", f" node {NODE} ")
-        # Of commands that differ in the Pod alone the first one is shown.
-        remedy = remedies.setdefault((found["rule"], message, _POD_COMMAND.sub("", remedy)), remedy)
-        # The message has the nodes in short.
-        evidence = tuple(
-            (field, _POD.sub("", value) if isinstance(value, str) else value)
-            for field, value in single.draft.evidence
-            if field != _NODES
-        )
-        drafted = single.draft._replace(message=message, remedy=remedy, evidence=evidence)
-        group = groups.setdefault(repr((drafted, single.kind)), Group(drafted, single.kind, []))
-        group.subjects.extend(single.subjects)
-    return list(groups.values())
-
-
 def _verdict(outcome: Outcome, exit_code: int, is_whole: bool) -> str:
     """Return the outcome in one line. is_whole: whether the operands were judged too."""
     counts = dict.fromkeys(SEVERITIES, 0)
@@ -226,7 +191,7 @@ def _verdict(outcome: Outcome, exit_code: int, is_whole: bool) -> str:
         counts[group.draft.severity] += len(group.subjects)
         if group.draft.severity != "info":
             bad |= {name for name, _source in group.subjects if group.kind == "Node"}
-            bad |= {name for field, names in group.draft.evidence if field == _NODES for name in names}
+            bad |= {name for field, names in group.draft.evidence if field == NODES for name in names}
     found = ", ".join(f"{count} {plural(severity, count)}" for severity, count in counts.items())
     words = f"{outcome.checked} {plural('node', outcome.checked)} judged, {found}"
     words += f" ({len(bad)} {plural('node', len(bad))} with errors or warnings)" if bad else ""
@@ -235,7 +200,9 @@ def _verdict(outcome: Outcome, exit_code: int, is_whole: bool) -> str:
     code = _CODES[exit_code]
     if exit_code == 0 and (counts["error"] or counts["warning"]):
         code = "nothing that counts as a failure"
-    elif exit_code == 0 and outcome.checked and not is_whole:
+    elif exit_code == 0 and not outcome.checked:
+        code = _CODES[3]
+    elif exit_code == 0 and not is_whole:
         code = "no fault in what could be judged"
     return f"{code} (exit code {exit_code}): {words}"
 
@@ -251,9 +218,9 @@ def _not_judged(reading: AuditReading, live: Optional[Dict[str, str]]) -> List[D
             missing.append({**one, "why": live[one["kind"]]})
         elif one["kind"] != "ResourceSlice":  # there is none, so there is nothing of it to be judged
             missing.append({**one, "why": one["why"].replace(" in the dump", " in the cluster")})
-    told_of = {one["kind"] for one in missing}
+    known = {one["kind"] for one in missing}
     for kind, why in (live or {}).items():
-        if why and kind not in told_of:
+        if why and kind not in known:
             missing.append({"kind": kind, "rules": [f"what {kind} objects tell"], "why": why})
     if reading.operands is None and reading.counts.get("Node"):
         why = (live or {}).get(reading.lacking) or f"there is no {reading.lacking} in {place}"
@@ -263,7 +230,19 @@ def _not_judged(reading: AuditReading, live: Optional[Dict[str, str]]) -> List[D
         missing.append({"kind": "Pod", "rules": ["inventory"], "why": why})
     if reading.no_comparison:
         missing.append({"kind": "ClusterPolicy", "rules": ["comparison of versions"], "why": reading.no_comparison})
-    return missing
+    rules: Dict[Tuple[str, str], List[str]] = {}
+    for one in missing:
+        rules.setdefault((one["kind"], one["why"]), []).extend(one["rules"])
+    return [{"kind": kind, "rules": parts, "why": why} for (kind, why), parts in rules.items()]
+
+
+def _ask_for(audit: Audit) -> str:
+    """Return the command whose output is all that an audit judges, "" if the dumps hold that."""
+    reading = audit.reading
+    lacks_nodes = not reading.counts["Node"] and (any(reading.counts.values()) or not reading.outcome.errors)
+    # Where DRA is not served, asking for ResourceSlices would make the whole command fail.
+    lacks_others = any(one["kind"] in _DUMPED for one in audit.not_judged)
+    return _DUMP if lacks_nodes or lacks_others else ""
 
 
 def _written(audit: Audit, form: str, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:
@@ -280,18 +259,18 @@ def _written(audit: Audit, form: str, fail_on: str, origin: Dict[str, Any]) -> I
         reading.comparison,
         [*_read(reading, origin), *(f"Assumed: {words}" for words in assumed(reading.outcome.clusters))],
         audit.not_judged,
-        "" if "cluster" in origin else ask_for(reading.outcome),
+        "" if "cluster" in origin else _ask_for(audit),
     )
 
 
 def _read(reading: AuditReading, origin: Dict[str, Any]) -> List[str]:
     """Put into words what was read."""
-    if not any(reading.counts.values()):
+    if reading.outcome.errors and not any(reading.counts.values()):
         return []
     where = ", ".join(origin.get("dumps") or [str(origin["cluster"])])
     where += f", Kubernetes {origin['kubernetes']}" if origin.get("kubernetes") else ""
     counts = ", ".join(f"{kind} ({count})" for kind, count in reading.counts.items() if count)
-    return [f"Read: {where}: {counts}", *(f"Read: {words}" for words in told(reading.outcome.clusters))]
+    return [f"Read: {where}: {counts or 'no object'}", *(f"Read: {words}" for words in told(reading.outcome.clusters))]
 
 
 def _json(audit: Audit, fail_on: str, origin: Dict[str, Any]) -> Iterator[str]:

@@ -10,61 +10,27 @@ from xml.etree import ElementTree
 import pytest
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules import inventory
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_reading import read_audit
-from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_report import AUDIT_FORMATS, audit_reports
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import settings_from
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules import builders
+from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.audit_builders import (
+    GPUS,
+    gpus,
+    live,
+    rules,
+    save,
+    told,
+)
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.operand_builders import (
     CHAIN,
     FOUND,
     NOT_CHECKED,
-    OPERATOR_SETS,
     cluster_policy,
-    gpu_node,
     lab_pods,
     lab_sets,
     labels_of,
     operator_sets,
-    pod,
     pods_on,
 )
-
-KINDS = ("Node", "Pod", "DaemonSet", "ClusterPolicy", "NVIDIADriver", "GPUCluster", "ResourceSlice")
-GPUS = {"nvidia.com/gpu": "4"}
-CRASHES = {
-    "phase": "Running",
-    "containerStatuses": [{"name": "main", "ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
-}
-
-
-def gpus(name="gpu-1", **options):
-    """A node of the operator's that offers GPUs."""
-    found = gpu_node(name, **{"dcgm": "true", "node_status_exporter": "true", **options})
-    return {**found, "status": {"allocatable": GPUS, "capacity": GPUS}}
-
-
-def save(folder, *objects):
-    flat = [one for given in objects for one in (given if isinstance(given, list) else [given])]
-    path = folder / "dump.json"
-    path.write_text(json.dumps(builders.listed(flat)))
-    return str(path)
-
-
-def told(path, version="26.3.3", ignore=(), policy=None, **options):
-    """(report, JSON document, text, JUnit)."""
-    settings = settings_from("operator", policy, version, list(ignore))
-    report = audit_reports([path], settings, formats=AUDIT_FORMATS, **options)
-    outputs = report["outputs"]
-    return report, json.loads(outputs["json"]), outputs["text"], ElementTree.fromstring(outputs["junit"])
-
-
-def live(**left_out):
-    """What cluster_dump returns of a cluster; by kind, why one was left out."""
-    dumps = [{"kind": kind, "left_out": left_out.get(kind, "")} for kind in KINDS]
-    return {"host": "https://cluster:6443", "kubernetes_version": "v1.37.2", "dumps": dumps}
-
-
-def rules(document):
-    return sorted((one["rule"], one["subject"]["name"]) for one in document["findings"])
 
 
 def test_what_both_parts_find_is_told_once(tmp_path):
@@ -122,47 +88,12 @@ def test_without_an_operator_only_what_there_is_is_due(tmp_path):
     assert "deploy-label-missing" not in [rule for rule, _name in rules(told(path)[1])]
 
 
-def test_what_is_not_judged_is_not_said_to_be_well(tmp_path):
-    path = save(tmp_path, gpus(), cluster_policy(), builders.pod())
-    assert told(path)[0]["verdict"].startswith("no fault in what could be judged (exit code 0)")
-
-
-def test_what_counts_as_no_failure_is_not_said_to_be_well(tmp_path):
-    path = save(tmp_path, gpus(dcgm_exporter=None), pods_on("gpu-1"), operator_sets(), cluster_policy())
-    assert told(path)[0]["verdict"].startswith(
-        "nothing that counts as a failure (exit code 0): 1 node judged, 0 errors, 1"
-    )
-    path = save(tmp_path, gpus(), pods_on("gpu-1"), operator_sets(), cluster_policy())
-    assert told(path)[0]["verdict"].startswith("all is well (exit code 0)")
-
-
 def test_a_cluster_without_resource_slices_is_no_dump_without_them(tmp_path):
     bare = {**gpus(), "status": {}}
     path = save(tmp_path, bare, pods_on("gpu-1"), operator_sets(), cluster_policy())
     assert "no ResourceSlice in the dump" in told(path)[2]
     assert "ResourceSlice" not in told(path, cluster=live())[2]
     assert "no ResourceSlice" in told(path, cluster=live(ResourceSlice="not allowed"))[2]
-
-
-def test_nodes_with_one_fault_are_one_block_and_each_has_its_own_finding(tmp_path):
-    names = [f"gpu-{number:03d}" for number in range(200)]
-    pods = [
-        pod(one, name, status=CRASHES if operand == "gpu-feature-discovery" else None)
-        for name in names
-        for one, operand in OPERATOR_SETS.items()
-    ]
-    path = save(tmp_path, [gpus(name) for name in names], pods, operator_sets(), cluster_policy())
-    report, document, text, junit = told(path)
-    assert text.count("operand-not-running") == 1 and "ERROR operand-not-running  200 nodes: gpu-[000:199]\n" in text
-    assert "kubectl describe -n gpu-operator pod gpu-feature-discovery-gpu-000\n" in text
-    assert rules(document) == [("operand-not-running", name) for name in names]
-    assert all(one["node"] in one["message"] and one["node"] in one["remedy"] for one in document["findings"])
-    failures = {case.get("name"): case.find("failure") for case in junit.iter("testcase")}
-    assert all(name in failures[name].get("message") for name in names)
-    assert (
-        report["verdict"]
-        == "findings (exit code 1): 200 nodes judged, 200 errors, 0 warnings, 0 info (200 nodes with errors or warnings)"
-    )
 
 
 @pytest.mark.parametrize(
@@ -322,12 +253,3 @@ def test_a_node_in_two_files_of_a_folder_counts_once(tmp_path):
     _report, document, _text, _junit = told(str(folder))
     assert (document["checked"], len(document["operands"])) == (1, 1)
     assert document["inventory"]["nvidia.com/gpu"]["allocatable"] == 4
-
-
-def test_words_of_others_keep_to_their_line(tmp_path):
-    name = "n\n\x1b[31m{node}"
-    labels = {**FOUND, "nvidia.com/gpu.deploy.driver": "x\ny"}
-    hostile = {**gpus(), "metadata": {"name": name, "labels": labels}}
-    path = save(tmp_path, hostile, pods_on("x"), operator_sets(), cluster_policy())
-    text = told(path)[2]
-    assert "\x1b" not in text and not [line for line in text.splitlines() if line.startswith(("y", "{node}"))]
