@@ -105,8 +105,7 @@ def _audit(
         # Without an operator only the operands are due that there are, which the profile does not know.
         groups = [one for one in reading.outcome.groups if one.draft.rule != "deploy-label-missing"]
         reading = reading._replace(outcome=reading.outcome._replace(groups=groups))
-    known = {(group.draft.rule, group.kind, name) for group in reading.outcome.groups for name, _at in group.subjects}
-    fresh = [one for one in found if (one["rule"], one["subject"]["kind"], one["subject"]["name"]) not in known]
+    fresh = _untold(found, reading.outcome)
     ignored = [one for one in fresh if _is_silent(one, settings)]
     fresh = [one for one in fresh if not _is_silent(one, settings)]
     fresh, explained = _with_consequence(reading, fresh)
@@ -126,6 +125,20 @@ def _audit(
         exit_code=exit_code,
         verdict=_verdict(merged, exit_code, reading.operands is not None),
     )
+
+
+def _untold(found: List[Dict[str, Any]], outcome: Outcome) -> List[Dict[str, Any]]:
+    """Return the findings of the operands' audit that the profile does not tell, be it in other words."""
+    known = {(group.draft.rule, group.kind, name) for group in outcome.groups for name, _source in group.subjects}
+    wrong = [group for group in outcome.counted() if group.draft.rule == "wrong-resource"]
+    left_behind = {name for group in wrong for name, _source in group.subjects}
+    return [
+        one
+        for one in found
+        if (one["rule"], one["subject"]["kind"], one["subject"]["name"]) not in known
+        # What is offered says that the operator has not followed.
+        and not (one["rule"] == "operator-behind" and one["node"] in left_behind)
+    ]
 
 
 def _with_consequence(

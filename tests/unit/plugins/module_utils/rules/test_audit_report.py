@@ -66,6 +66,15 @@ def test_a_toolkit_whose_label_is_gone_is_told_once(tmp_path):
     assert ("deploy-label-missing", "gpu-1") in rules(told(path)[1])
 
 
+def test_an_operator_that_has_not_followed_is_told_once(tmp_path):
+    """As in the profile: where what is offered says it too, that tells."""
+    behind = gpus(labels={"nvidia.com/gpu.workload.config": "vm-passthrough"})
+    policy = cluster_policy(sandboxWorkloads={"enabled": True})
+    path = save(tmp_path, behind, pods_on("gpu-1"), operator_sets(), policy)
+    assert rules(told(path)[1]) == [("wrong-resource", "gpu-1")]
+    assert ("operator-behind", "gpu-1") in rules(told(path, ignore=["wrong-resource"])[1])
+
+
 def test_what_keeps_the_plugin_away_explains_that_nothing_is_offered(tmp_path):
     bare = {**gpus(taints=[NOT_CHECKED]), "status": {}}
     path = save(tmp_path, bare, operator_sets(), cluster_policy(), builders.pod())
