@@ -62,8 +62,7 @@ def read_audit(
         try:
             counted = stock.counted()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            # Deeper down, what an API server would never have accepted is not told apart.
-            errors.append(f"a Node or Pod has not the form that the Kubernetes API gives it: {error}")
+            errors.append(_why("a Node or Pod", error))
     if live and live.get(lacking):
         # The main part of an audit cannot be made, so that all is well would be no answer.
         errors.append(f"{live[lacking]}; so operands cannot be judged")
@@ -100,11 +99,23 @@ def _audit_takers(seen: OperandsSeen, stock: "_Stock") -> Dict[str, Callable[[Di
                 if kind in ("Node", "Pod"):
                     stock.take(kind, item)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                stock.errors.append(f"{source.path}: {error}")
+                stock.errors.append(f"{source.path}: {_why(_title(kind, item), error)}")
 
         return take
 
     return {kind: taker(kind) for kind in AUDIT_KINDS}
+
+
+def _why(what: str, error: Exception) -> str:
+    """Say why an object cannot be judged. Deeper down, what an API server would never have accepted is not told apart."""
+    if isinstance(error, ValueError):
+        return str(error)
+    return f"{what} has not the form that the Kubernetes API gives it: save it anew, as kubectl prints it"
+
+
+def _title(kind: str, item: Dict[str, Any]) -> str:
+    metadata = item.get("metadata")
+    return f"{kind} {metadata.get('name')}" if isinstance(metadata, dict) else f"a {kind}"
 
 
 def _without_files(outcome: Outcome) -> Outcome:
@@ -183,7 +194,7 @@ def _slim(pod: Dict[str, Any], asked: Dict[str, int]) -> Dict[str, Any]:
     return {
         "metadata": {"namespace": namespace, "name": name},
         "spec": {"nodeName": spec.get("nodeName"), "containers": containers, **placing},
-        "status": {"conditions": [scheduled_condition(pod)]},
+        "status": {"conditions": [{**scheduled_condition(pod), "message": _message(pod)}]},
     }
 
 

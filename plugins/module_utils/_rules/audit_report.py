@@ -229,7 +229,7 @@ def _not_judged(reading: AuditReading, live: Optional[Dict[str, str]]) -> List[D
             missing.append(one)
         elif one["kind"] in live and live[one["kind"]]:
             missing.append({**one, "why": live[one["kind"]]})
-        elif one["kind"] != "ResourceSlice":  # there is none, so there is nothing of it to be judged
+        else:
             missing.append({**one, "why": one["why"].replace(" in the dump", " in the cluster")})
     known = {one["kind"] for one in missing}
     for kind, why in (live or {}).items():

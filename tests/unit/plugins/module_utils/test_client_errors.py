@@ -34,6 +34,7 @@ class Answer(Exception):
         (Answer(502, b"\xff\xfe" * 900), ["HTTP 502"]),
         # A message that is none: what came is told as it is.
         (Answer(500, b'{"message": null}'), ['nodes/status: {"message": null} (HTTP 500)']),
+        (Answer(500, b'{"message": {"a": 1}}'), ['nodes/status: {"message": {"a": 1}} (HTTP 500)']),
         (Answer(500, b"[" * 100000), ["HTTP 500"]),
     ],
 )

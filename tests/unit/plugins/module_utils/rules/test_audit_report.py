@@ -13,6 +13,7 @@ from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.audit_reading
 from ansible_collections.gpuwl.sandbox.plugins.module_utils._rules.settings import settings_from
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules import builders
 from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.audit_builders import (
+    CRASHES,
     GPUS,
     gpus,
     live,
@@ -24,11 +25,13 @@ from ansible_collections.gpuwl.sandbox.tests.unit.plugins.module_utils.rules.ope
     CHAIN,
     FOUND,
     NOT_CHECKED,
+    OPERATOR_SETS,
     cluster_policy,
     lab_pods,
     lab_sets,
     labels_of,
     operator_sets,
+    pod,
     pods_on,
 )
 
@@ -60,6 +63,11 @@ def test_a_toolkit_whose_label_is_gone_is_told_once(tmp_path):
     pods = pods_on("gpu-1", ("container-toolkit",))
     path = save(tmp_path, gpus(container_toolkit=None), pods, operator_sets(), cluster_policy())
     assert rules(told(path)[1]) == [("toolkit-missing", "gpu-1")]
+    # So it is where what needs the operand is another one than the device plugin.
+    path = save(
+        tmp_path, gpus(device_plugin=None), pods_on("gpu-1", ("device-plugin",)), operator_sets(), cluster_policy()
+    )
+    assert rules(told(path)[1]) == [("operand-out-of-order", "gpu-1")]
     # Another label that is gone is told all the same.
     pods = pods_on("gpu-1", ("container-toolkit", "dcgm-exporter"))
     path = save(tmp_path, gpus(container_toolkit=None, dcgm_exporter=None), pods, operator_sets(), cluster_policy())
@@ -85,6 +93,14 @@ def test_what_keeps_the_plugin_away_explains_that_nothing_is_offered(tmp_path):
     assert found["severity"] == "error" and found["message"].endswith("; the node offers no GPU")
     assert report["exit_code"] == 1
     assert ("no-resource", "gpu-1") in rules(told(path, ignore=["operand-tainted-out"])[1])
+
+
+def test_what_keeps_another_operand_away_does_not(tmp_path):
+    bare = {**gpus(), "status": {}}
+    pods = [pod(one, "gpu-1", status=CRASHES if one == "gpu-feature-discovery" else None) for one in OPERATOR_SETS]
+    document = told(save(tmp_path, bare, pods, operator_sets(), cluster_policy()))[1]
+    assert rules(document) == [("no-resource", "gpu-1"), ("operand-not-running", "gpu-1")]
+    assert all("the node offers no GPU" not in one["message"] for one in document["findings"])
 
 
 def test_without_an_operator_only_what_there_is_is_due(tmp_path):
@@ -121,6 +137,8 @@ def test_exit_codes(tmp_path, labels, codes):
         report, document, text, junit = told(path, fail_on=fail_on)
         assert (report["exit_code"], document["exit_code"]) == (code, code)
         assert f"(exit code {code})" in text.splitlines()[0]
+        grave = sum(one["severity"] != "info" for one in document["findings"])
+        assert ("(1 node with errors or warnings)" in text.splitlines()[0]) == bool(grave)
         if fail_on != "never":
             assert bool(junit.findall(".//failure")) == bool(code)
 
@@ -131,6 +149,10 @@ def test_no_node_and_unreadable(tmp_path):
         report, document, text, junit = told(path, **options)
         assert (report["exit_code"], len(document["errors"])) == (code, 1)
         assert document["errors"][0] in text.splitlines()[0] and junit.find(".//error") is not None
+    gone = [str(tmp_path / name) for name in ("a.json", "b.json", "c.json")]
+    report, document, text, junit = told(gone)
+    assert report["verdict"].endswith("a.json: cannot be read: No such file or directory, and 2 more")
+    assert len(document["errors"]) == 3 and text.count("Cannot be read: ") == 3 == len(junit.findall(".//error"))
     path = save(tmp_path)
     assert [told(path, require_nodes=wanted)[0]["exit_code"] for wanted in (False, True)] == [0, 3]
     # What an API server would never have taken does not end the rest.
@@ -139,6 +161,30 @@ def test_no_node_and_unreadable(tmp_path):
         save(tmp_path, gpus(), broken, pods_on("gpu-1"), operator_sets(), cluster_policy())
     )
     assert report["exit_code"] == 2 and document["checked"] == 1 and document["operands"]
+    assert document["errors"] == [
+        f"{tmp_path}/dump.json: Pod p has not the form that the Kubernetes API gives it: save it anew, as kubectl prints it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "told_of"),
+    [
+        ({"affinity": {"nodeAffinity": 7}}, "a Node or Pod has not the form"),
+        ({"containers": [{"resources": 7}]}, "dump.json: Pod p has not the form"),
+    ],
+)
+def test_odd_forms_are_not_told_in_words_of_python(tmp_path, spec, told_of):
+    odd = builders.pod("p", GPUS)
+    odd["spec"].update(spec)
+    bad = [gpus(taints=[NOT_CHECKED]), odd, pods_on("gpu-1"), operator_sets(), cluster_policy()]
+    report, document, _text, _junit = told(save(tmp_path, *bad))
+    (error,) = document["errors"]
+    assert report["exit_code"] == 2 and told_of in error and "object" not in error and document["operands"]
+    # What is odd in the scheduler's word does not end the report.
+    worded = builders.pod("p", GPUS, message=["x"])
+    assert told(save(tmp_path, gpus(), worded))[1]["inventory"]["nvidia.com/gpu"]["pending"][0]["message"] == "['x']"
+    _report, document, _text, _junit = told(save(tmp_path, gpus(), {**cluster_policy(), "metadata": 7}))
+    assert document["checked"] == 1 and all("has no attribute" not in error for error in document["errors"])
 
 
 def test_silenced_findings_of_operands_are_told_and_do_not_count(tmp_path):
@@ -167,9 +213,12 @@ def test_a_cluster_is_named_and_what_it_has_not_got_is_judged(tmp_path):
     assert document["operands"] is None
     assert "Not judged: operands, because there is no DaemonSet in the dump" in text
     assert "Ask for: " in told(save(tmp_path, gpus()))[2]
-    path = save(tmp_path, gpus(), cluster_policy(), builders.pod())
-    _report, document, text, junit = told(path, cluster=live())
-    assert {rule for rule, _name in rules(document)} == {"daemonset-missing"} and len(document["findings"]) == 6
+    path = save(tmp_path, gpus(dcgm_exporter="True"), cluster_policy(), builders.pod())
+    report, document, text, junit = told(path, cluster=live())
+    found = [rule for rule, _name in rules(document)]
+    assert (found.count("daemonset-missing"), found.count("operand-label-invalid"), len(found)) == (5, 1, 6)
+    # The node that DaemonSets are missing for counts once.
+    assert report["verdict"].endswith("5 errors, 1 warning, 0 info (1 node with errors or warnings)")
     assert path not in text + json.dumps(document) + ElementTree.tostring(junit, "unicode")
     assert (document["origin"], document["not_judged"]) == (
         {"cluster": "https://cluster:6443", "kubernetes": "v1.37.2"},
@@ -188,6 +237,8 @@ def test_what_may_not_be_read(tmp_path):
         # Without the operands the audit is none, so it does not end well.
         assert report["exit_code"] == (2 if kind == "ClusterPolicy" else 0)
         assert document["checked"] == 1 and document["inventory"]
+        parts = [part for one in document["not_judged"] if one["kind"] == kind for part in one["rules"]]
+        assert len(parts) == len(set(parts)) and (kind == "ResourceSlice") == (parts == ["dra-node", "dra-and-plugin"])
         assert next(one["why"] for one in document["not_judged"] if one["kind"] == kind) == why
         assert why in text
         assert (document["operands"] is None) == (kind == "ClusterPolicy")
@@ -232,7 +283,9 @@ def test_alike_requests_are_explained_as_each_for_itself(tmp_path):
         builders.pod(f"p-{at:02d}", asked, message=f"why {at % 2}", nodeSelector=selector)
         for at, (asked, selector, _again) in enumerate(itertools.product(limits, selectors, range(3)))
     ]
-    pods += [builders.pod("runs", limits[0], "n-0"), builders.pod("ended", limits[0], "n-1", phase="Succeeded")]
+    # Of those that are placed none stands for another.
+    pods += [builders.pod("runs", limits[0], "n-0"), builders.pod("runs-too", limits[0], "n-0")]
+    pods += [builders.pod(phase, limits[0], "n-1", phase=phase) for phase in ("Succeeded", "Failed")]
     pods[4]["metadata"]["namespace"] = "other"
     path = save(tmp_path, nodes, pods)
     found = read_audit([path], settings_from("operator")).inventory
@@ -243,12 +296,24 @@ def test_alike_requests_are_explained_as_each_for_itself(tmp_path):
     for name, entry in expected.items():
         assert entry["pending"] == found[name]["pending"]
     queue = told(path)[1]["inventory"]["nvidia.com/gpu"]["pending"]
+    alone = {f"{one['namespace']}/{one['name']}": one for one in expected["nvidia.com/gpu"]["pending"]}
+    for one in queue:
+        for each in (alone[name] for name in one["pods"]):
+            assert (each["message"], each["quantity"]) == (one["message"], one["quantity"])
+            kept = {
+                (idle["resource"], *idle["reasons"], idle["detail"], name)
+                for idle in one["idle"]
+                for name in idle["nodes"]
+            }
+            assert kept == {
+                (why["resource"], *why["reasons"], why["detail"], why["node"]) for why in each["cannot_use"]
+            }
     assert sorted(name for one in queue for name in one["pods"]) == sorted(
         f"{one['namespace']}/{one['name']}" for one in expected["nvidia.com/gpu"]["pending"]
     )
     assert len(queue) < len(expected["nvidia.com/gpu"]["pending"]) / 1.4
     assert all(
-        one["units"] == 2 * len(one["nodes"]) - ("n-0" in one["nodes"]) for entry in queue for one in entry["idle"]
+        one["units"] == 2 * len(one["nodes"]) - 2 * ("n-0" in one["nodes"]) for entry in queue for one in entry["idle"]
     )
 
 
