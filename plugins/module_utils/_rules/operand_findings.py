@@ -117,7 +117,7 @@ def _of_labels(verdict: Verdict) -> List[Draft]:
         behind = behind or [_not_followed(case)]
     elif absent:
         is_partial = any(case.view.deploy(operand) is not None for operand in verdict.due)
-        drafts.append(judge_absent(case, verdict.workload, absent, is_partial))
+        drafts.append(judge_absent(case, verdict.workload, absent, is_partial, verdict.managed))
     return drafts + behind
 
 

@@ -5245,15 +5245,19 @@ def _missing(case: Case) -> List[Draft]:
     if not missing or is_behind(case):
         return []
     is_partial = any(case.view.deploy(operand) is not None for operand in case.wanted())
-    return [judge_absent(case, str(case.workload), missing, is_partial)]
+    return [judge_absent(case, str(case.workload), missing, is_partial, True)]
 
 
-def judge_absent(case: Case, workload: str, missing: List[str], is_partial: bool) -> Draft:
-    """Say which operands have no deploy label; is_partial: whether others of the workload's have one."""
+def judge_absent(case: Case, workload: str, missing: List[str], is_partial: bool, managed: bool) -> Draft:
+    """Say which operands have no deploy label; is_partial: whether others of the workload's have one.
+
+    managed: whether an operator looks after the node.
+    """
     keys = [DEPLOY_PREFIX + operand for operand in missing]
     shown = ", ".join(missing) if is_partial else "all"
     message = f"deploy labels of {workload} are missing ({shown}): these operands do not run here"
-    message += ", and operator 26.7 does not put them back by itself" if case.cluster.version >= (26, 7) else ""
+    if managed and case.cluster.version >= (26, 7):
+        message += ", and operator 26.7 does not put them back by itself"
     remedy = "kubectl label node {node} " + " ".join(key + "=true" for key in keys)
     evidence = dict.fromkeys(f"metadata.labels['{key}']" for key in keys)
     return draft("deploy-label-missing", "warning", message, remedy, evidence)

@@ -502,3 +502,12 @@ def test_every_rule_of_the_audit_has_a_case_of_each_severity_that_its_page_names
         for severity in page.severity.split(" or ")
     }
     assert set(FIRES) == pages
+
+
+def test_of_what_an_operator_does_only_a_cluster_with_one_is_told():
+    lab = [node("gpu-1", {**FOUND, **labels_of(CHAIN[:-1])}), lab_sets(), lab_pods("gpu-1", CHAIN[:-1])]
+    without = audit(*lab)
+    assert "deploy-label-missing" in {one["rule"] for one in without["findings"]}
+    assert not any("operator 26.7" in one["message"] for one in without["findings"])
+    operated = in_operator(dcgm_exporter=None)["findings"]
+    assert any("operator 26.7 does not put them back" in one["message"] for one in operated)
