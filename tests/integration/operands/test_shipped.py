@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -51,6 +53,18 @@ VERDICTS = {
 }
 
 
+def both(lab):
+    """One run that goes through, and one that begins once the first has taken the folder."""
+    lock = lab.root / "run.lock"
+    stale, end = lock.read_text(), time.monotonic() + 120
+    with ThreadPoolExecutor(1) as beside:
+        first = beside.submit(lab.run)
+        while not first.done() and (not lock.exists() or lock.read_text() in ("", stale)):
+            assert time.monotonic() < end, "waited in vain for the run to take the folder"
+            time.sleep(0.1)
+        return [lab.play(), first.result()][::-1]
+
+
 @pytest.fixture(scope="module")
 def lab(make_lab):
     """A lab after a run that was killed midway, and one that went through; what each left behind is kept."""
@@ -59,7 +73,7 @@ def lab(make_lab):
     killing = {"GPUWL_KILL_AFTER_CHANGE": "Label the nodes", "TMPDIR": str(made.folder)}
     made.killed = made.play(environment=killing)
     made.running_then = made.processes()
-    made.first = made.run()
+    made.first, made.second = both(made)
     made.left_then, made.processes_then = made.left(), made.processes()
     return made
 
@@ -68,6 +82,14 @@ def test_a_killed_run_is_followed_by_a_clean_one(lab):
     assert lab.killed.rc == -signal.SIGKILL and "KILLED AFTER [Label the nodes]" in lab.killed.output
     assert len(lab.running_then) == 5
     assert (lab.processes_then, lab.left_then) == ([], [])
+
+
+def test_a_run_beside_another_is_refused_and_does_it_no_harm(lab):
+    """That the other went through is what all other tests here see."""
+    said = " ".join(lab.second.output.split())
+    assert lab.second.rc == 2 and lab.second.changed == []
+    assert f"operands_root is {lab.root}, and another run of this playbook, process " in said
+    assert "Wait until it has ended, end it, or set operands_root to another folder." in said
 
 
 @pytest.mark.parametrize("name", RECORDS)
