@@ -61,3 +61,22 @@ def test_bad_input_gives_one_line(arguments, words):
 def test_what_is_no_audit_is_not_drawn(audit, width):
     with pytest.raises(AnsibleFilterError, match="expected what gpuwl.sandbox.operand_audit returns|width must be"):
         operand_table(audit, width)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"paths": 7}, "paths 7: expected the path of a file or folder, or a list of them"),
+        ({"paths": ["a", ""]}, "expected the path of a file or folder, or a list of them"),
+        ({"paths": "-"}, "a filter has no standard input"),
+        ({"fail_on": "worst"}, "fail_on 'worst' is none of error, warning, info, never"),
+        ({"formats": "text"}, "formats 'text': expected a list of"),
+        ({"formats": ["pdf"]}, "formats ['pdf']: expected a list of"),
+        ({"cluster": "x"}, "cluster: expected what gpuwl.sandbox.cluster_dump returned"),
+        ({"compare_versions": ["26.3"]}, "compare_versions"),
+    ],
+)
+def test_the_report_refuses_in_one_line(tmp_path, given, words):
+    with pytest.raises(AnsibleFilterError) as caught:
+        load("audit_reports")(**{"paths": str(tmp_path), **given})
+    assert words in str(caught.value) and "\n" not in str(caught.value)

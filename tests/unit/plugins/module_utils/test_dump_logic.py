@@ -29,18 +29,18 @@ def differences(old, new):
 
 
 def test_render_as_kubectl_does():
-    text = dump.render(entries(node("n", managedFields=[1], note="<a> & \u2028ü", empty={}, none=[])))
+    text = dump.render(entries(node("n", managedFields=[1], note="<a> & \u2028\u2029ü", empty={}, none=[])))
     assert text.startswith(
         '{\n    "apiVersion": "v1",\n    "items": [\n        {\n            "apiVersion": "v1",\n            "kind": "Node",\n'
     )
     assert text.endswith('    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n')
     assert (
-        '"note": "\\u003ca\\u003e \\u0026 \\u2028ü"' in text
+        '"note": "\\u003ca\\u003e \\u0026 \\u2028\\u2029ü"' in text
         and '"empty": {}' in text
         and '"none": []' in text
         and "managedFields" not in text
     )
-    assert json.loads(text)["items"][0]["metadata"]["note"] == "<a> & \u2028ü"
+    assert json.loads(text)["items"][0]["metadata"]["note"] == "<a> & \u2028\u2029ü"
 
 
 def test_versions_and_heartbeats_are_no_difference():
@@ -174,3 +174,17 @@ def test_kinds():
         None,
         None,
     ]
+
+
+@pytest.mark.parametrize("kind", ["Pod", "DaemonSet"])
+@pytest.mark.parametrize("field", ["initContainers", "containers", "ephemeralContainers"])
+def test_the_environment_of_containers_can_be_left_out(kind, field):
+    secret = {one: ["hunter2"] for one in ("env", "envFrom", "command", "args")}
+    spec = {field: [{"name": "main", "image": "i", **secret}]}
+    item = {
+        "metadata": {"name": "p", "annotations": {dump.LAST_APPLIED: "hunter2", "kept": "yes"}},
+        "spec": {"template": {"spec": spec}} if kind == "DaemonSet" else spec,
+    }
+    text = dump.entry(kind, "v1", item, with_digest=False, environment=False).text
+    assert "hunter2" not in text and all(word in text for word in ('"main"', '"i"', '"yes"'))
+    assert "hunter2" in dump.entry(kind, "v1", item, with_digest=False).text

@@ -223,3 +223,27 @@ def test_the_schema_of_json_is_the_documented_one(tmp_path):
     listed = re.findall(r"^``.*``$", section, re.MULTILINE)
     assert f"``schema`` {document['schema']}" in section
     assert {"schema", *re.findall(r"``(\w+)``", " ".join(listed))} == document.keys()
+
+
+def test_of_several_dumps_a_fault_names_its_own(tmp_path):
+    folders = [tmp_path / name for name in ("east", "west")]
+    for folder in folders:
+        folder.mkdir()
+    well = save(folders[0], gpus("east-1"), pods_on("east-1"), operator_sets(), cluster_policy())
+    ill = save(folders[1], gpus("west-1", dcgm_exporter="False"), pods_on("west-1"))
+    text = told([well, ill])[2]
+    assert f"\n  in     {ill}\n" in text
+    # Of one dump there is nothing to tell apart.
+    alone = save(
+        folders[1], gpus("west-1", dcgm_exporter="False"), pods_on("west-1"), operator_sets(), cluster_policy()
+    )
+    assert "operand-label-invalid" in told(alone)[2] and "\n  in     " not in told(alone)[2]
+
+
+def test_kinds_of_faults_that_nobody_reads_to_the_end_are_counted(tmp_path):
+    nodes = [gpus(f"gpu-{number}", dcgm_exporter=f"odd-{number}") for number in range(130)]
+    pods = [one for node in nodes for one in pods_on(node["metadata"]["name"])]
+    document, text = told(save(tmp_path, nodes, pods, operator_sets(), cluster_policy()))[1:3]
+    shown = text.partition("OPERANDS")[0].count("operand-label-invalid")
+    assert shown == 100 < len(document["findings"])
+    assert f"and {len(document['findings']) - shown} more kinds of findings; the JSON report has all of them" in text
